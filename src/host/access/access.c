@@ -32,9 +32,9 @@ struct access {
     struct access_options options;
     struct tokens *tokens;
     struct account_key *accounts; /* NULL: none */
-    const struct core *core;      /* where accounts live; NULL until access_follow() */
+    const struct core *core;      /* the core with the accounts; NULL until access_follow() */
     gnutls_x509_trust_list_t trust;
-    struct arena roles_arena; /* of the roles file */
+    struct arena roles_arena; /* holds the roles file */
     struct doc_list roles;
     struct rbac *policy;
     uint64_t kind_versions[4];
@@ -150,7 +150,8 @@ static int load_tokens(const char *path, struct tokens **ret_tokens, struct erro
     return rc;
 }
 
-/* A file that does not exist gives no roles: it may be made later, or be deleted to take them all back. */
+/* Reads the roles file. An absent file gives no roles: it may be created later, or deleted to revoke all of
+ * them. */
 static int load_roles(const char *path, struct arena *arena, struct doc_list *ret_roles, struct error *error)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -174,7 +175,7 @@ static void bind_all(struct rbac *policy, struct str role, struct str namespace_
         rbac_bind(policy, role, namespace_, group, doc_str(doc_at(names, i), STR("")));
 }
 
-/* The short form: bindings: [{role: edit, namespaces: [a], users: [bob], groups: [team]}]. */
+/* Adds the short form: bindings: [{role: edit, namespaces: [a], users: [bob], groups: [team]}]. */
 static int add_short(struct rbac *policy, const struct doc *document, struct error *error)
 {
     const struct doc *bindings = doc_get(document, "bindings");
@@ -203,8 +204,8 @@ static int add_short(struct rbac *policy, const struct doc *document, struct err
     return 0;
 }
 
-/* Adds the roles file. Each of its bindings must name a role that exists: a mistyped name would give no
- * rights. */
+/* Adds the roles file. Each of its short bindings must name an existing role: a misspelt name would silently
+ * give no rights. */
 static int add_roles_file(struct rbac *policy, const struct doc_list *roles, struct error *error)
 {
     for (size_t i = 0; i < roles->len; i++) {
@@ -229,7 +230,7 @@ static int add_roles_file(struct rbac *policy, const struct doc_list *roles, str
 static const enum object_kind role_kinds[] = {OBJECT_CLUSTER_ROLE, OBJECT_ROLE, OBJECT_CLUSTER_ROLE_BINDING,
                                               OBJECT_ROLE_BINDING};
 
-/* The policy of what is built in and of the roles file. */
+/* Builds the policy from the built-in roles and the roles file. */
 static int build(struct access *access, const struct doc_list *roles, struct rbac **ret_policy,
                  struct error *error)
 {
@@ -280,7 +281,7 @@ int access_reload(struct access *access, struct error *error)
     struct arena roles_arena = {0};
     struct doc_list roles = {0};
     struct rbac *policy = NULL;
-    mark_files(access, access->marks); /* first: a change during the reading is seen next time */
+    mark_files(access, access->marks); /* first, so that a change during reading is noticed the next time */
     int rc = options->tokens ? load_tokens(options->tokens, &tokens, error) : 0;
     if (rc == 0 && options->client_ca)
         rc = pki_trust_load(options->client_ca, &trust, error);
@@ -361,8 +362,7 @@ const struct account_key *access_account_key(const struct access *access)
 
 /* --- who ---------------------------------------------------------------------------------------------- */
 
-/* Do the account and the object to which the token is bound still exist, with the uids at the time of
- * issue? */
+/* Returns whether the account, and the object that the token is bound to, still exist with the same uids. */
 static bool account_lives(const struct core *core, const struct account_claims *claims)
 {
     const struct object_store *objects = core_objects(core);
@@ -468,7 +468,7 @@ int access_authenticate(const struct access *access, const struct access_credent
     return 0;
 }
 
-/* The value of a name's part; false: there is none, or it is no text. */
+/* Reads a part of a certificate's name. Returns false if it is absent or not text. */
 static bool name_part(gnutls_x509_crt_t cert, const char *oid, unsigned index, struct arena *arena,
                       struct str *ret_text)
 {
@@ -524,7 +524,7 @@ int access_check_certificate(const struct access *access, const struct access_bl
 
 /* --- may they ----------------------------------------------------------------------------------------- */
 
-/* A machine's agent writes of all Nodes only its own. */
+/* Returns whether an agent writes a Node other than its own. */
 static bool is_other_node(const struct access_user *user, const struct access_attributes *what)
 {
     bool reads = str_is(what->verb, "get") || str_is(what->verb, "list") || str_is(what->verb, "watch");
@@ -569,7 +569,7 @@ int access_check_grant(const struct access *access, const struct access_user *us
         const char *plural = cluster ? "clusterroles" : "roles";
         if (may(access, user, "escalate", plural, namespace_, name))
             return 0;
-        /* Aggregation takes in roles that are not known yet. */
+        /* Aggregation includes roles that do not exist yet. */
         bool held = doc_len(doc_path(object, "aggregationRule", "clusterRoleSelectors", NULL)) == 0 ||
                     rbac_allows(access->policy, user,
                                 &(struct access_attributes){STR("*"), STR("*"), STR("*"), .name = STR("")});

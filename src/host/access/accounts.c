@@ -47,7 +47,7 @@ int account_key_open(const char *path, struct account_key **ret_key, struct erro
     struct buf text BUF_CLEANUP = {0};
     int rc = access(path, F_OK) == 0 ? 0 : make_key(path, error);
     if (rc < 0 && access(path, F_OK) == 0)
-        rc = 0; /* another controller that shares the file has made it meanwhile, whole */
+        rc = 0; /* another controller that shares the folder has just created the file, completely */
     if (rc == 0)
         rc = os_file_read(path, KEY_FILE_BYTES_MAX, &text, error);
     if (rc < 0)
@@ -140,7 +140,7 @@ void account_token_write(const struct account_key *key, const struct account_cla
 
 /* --- reading ------------------------------------------------------------------------------------------ */
 
-/* The three parts; false: there are others. */
+/* Splits a token into its three parts. Returns false if there are not three. */
 static bool split(struct str token, struct str *ret_header, struct str *ret_claims, struct str *ret_signature)
 {
     struct str rest;
@@ -211,7 +211,7 @@ int account_token_read(const struct account_key *key, struct arena *arena, struc
     struct str header, payload, signature;
     if (!split(token, &header, &payload, &signature))
         return error_set(error, ERROR_DENIED, "it is not a signed token");
-    if (key && !is_signed(key, token, signature)) /* before anything in it is looked at */
+    if (key && !is_signed(key, token, signature)) /* before its content is read */
         return error_set(error, ERROR_DENIED, "its signature is not ours");
     size_t limit_bytes = arena->limit_bytes;
     arena->limit_bytes = arena->used_bytes + CLAIMS_MEMORY_MAX;

@@ -28,11 +28,11 @@ struct audit {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t filled;
-    struct buf waiting;         /* under the mutex, as is what follows */
-    uint64_t dropped, reported; /* reported: drops that a line has told of */
+    struct buf waiting;         /* this and the members below are protected by the mutex */
+    uint64_t dropped, reported; /* reported: dropped lines that a written line accounts for */
     bool ending;
-    /* of the thread */
-    bool failing; /* the last write failed, which was said */
+    /* Used by the thread only. */
+    bool failing; /* the last write failed, and that was reported */
 };
 
 /* --- the file, on the thread ---------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static void put_aside(struct audit *audit)
             buf_printf(&from, "%s.%u", audit->path, i - 1);
         else
             buf_printf(&from, "%s", audit->path);
-        (void)rename(from.data, to.data); /* a gap in the numbers is no harm */
+        (void)rename(from.data, to.data); /* a gap in the numbers does no harm */
     }
     (void)open_file(audit);
 }
@@ -70,7 +70,7 @@ static void say_failure(struct audit *audit, const char *why)
     audit->failing = true;
 }
 
-/* Returns how many bytes could not be written. */
+/* Writes lines. Returns the number of bytes that could not be written. */
 static size_t write_lines(struct audit *audit, struct str text)
 {
     bool is_file = strcmp(audit->path, "-") != 0;
@@ -101,7 +101,7 @@ static size_t count_lines(struct str text)
     return lines;
 }
 
-/* Waits for lines, at most until something written has to be synced. */
+/* Waits for lines, but not longer than written lines may stay unsynced. */
 static void await(struct audit *audit, bool unsynced)
 {
     struct timespec until;
@@ -244,7 +244,8 @@ uint64_t audit_dropped(const struct audit *audit)
 
 /* --- the policy ----------------------------------------------------------------------------------------- */
 
-/* An absent list matches everything; "*" at a word's end matches the rest. */
+/* Returns whether a list matches a word. An empty list matches everything; "*" at the end of an item matches
+ * any rest. */
 static bool listed(const struct doc *list, struct str word)
 {
     for (size_t i = 0; i < doc_len(list); i++) {

@@ -1,17 +1,17 @@
 /* audit.h - the audit log. Private to access.
  *
- * One line for each request, as JSON in the form of audit.k8s.io/v1 Event, so that existing readers work.
- * Lines go into a buffer of AUDIT_BUFFER_BYTES; a thread writes them, so a slow disk never holds the loop.
- * When the buffer is full lines are dropped and counted; the next line that fits is preceded by one that
- * says how many are missing. A line is in the kernel's hands a moment after its answer was sent and on the
- * disk (fdatasync) within a second: a crash of the process loses the buffer, one of the machine about a
- * second.
+ * Each request gives one line, a JSON object in the form of audit.k8s.io/v1 Event, so that existing readers
+ * work. Lines go into a buffer of AUDIT_BUFFER_BYTES. A thread writes them, so a slow disk never stalls the
+ * loop. While the buffer is full, lines are dropped and counted; the next line that fits is preceded by one
+ * with the number of missing lines. A line is written a moment after its answer was sent, and is on the disk
+ * (fdatasync) within a second: a crash of the process loses the buffer, one of the machine about a second.
  *
- * A file that grows beyond audit_bytes_max is renamed to NAME.1 (NAME.1 to NAME.2 ...), the oldest goes.
+ * A file that would grow beyond audit_bytes_max is renamed to NAME.1 (NAME.1 to NAME.2, and so on); the
+ * oldest is deleted.
  *
- * What is written is a matter of the policy (audit.k8s.io/v1 Policy: the first rule that matches decides the
- * level None, Metadata or Request; RequestResponse counts as Request). Bodies of secrets, tokens and reviews
- * of tokens are never written, whatever the policy says.
+ * The policy (audit.k8s.io/v1 Policy) decides what is written: the first rule that matches gives the level
+ * None, Metadata or Request; RequestResponse counts as Request. Bodies of secrets, tokens and token reviews
+ * are never written, whatever the policy says.
  */
 #ifndef PHX_HOST_ACCESS_AUDIT_H
 #define PHX_HOST_ACCESS_AUDIT_H
@@ -19,10 +19,12 @@
 #include "host/access/access.h"
 
 struct audit;
-/* No options.audit: every function below does nothing. */
+/* Opens the log and starts its thread. Without options.audit sets *ret_audit to NULL, for which every
+ * function below does nothing. */
 int audit_new(const struct access_options *options, struct audit **ret_audit, struct error *error);
-void audit_free(struct audit *audit); /* writes what is in the buffer; NULL is allowed */
-/* `policy`: a file, or NULL for the default. */
+void audit_free(struct audit *audit); /* writes what is in the buffer first; NULL is fine */
+/* Reads the policy file; NULL: keeps the current policy, at first the default. On failure the current policy
+ * stays. */
 int audit_reload(struct audit *audit, const char *policy, struct error *error);
 void audit_write(struct audit *audit, const struct access_record *record);
 uint64_t audit_dropped(const struct audit *audit);

@@ -1,13 +1,13 @@
-/* The roles that always exist. Names and extent follow Kubernetes' default roles and, for queues,
- * Kueue's, so that bindings move over unchanged; "operator" is ours. A role of the same name in the API
- * or in the roles file takes the place of the one here; bindings only add. */
+/* builtin.c - the roles that always exist. Names and rights follow Kubernetes' default roles and, for
+ * queues, Kueue's, so that bindings can be moved over unchanged; "operator" is ours. A role of the same name
+ * in the API or in the roles file replaces the one here; bindings are only added. */
 #include "base/check.h"
 #include "doc/yaml.h"
 #include "host/access/rbac.h"
 
-#define READ  "verbs: [get, list, watch]"
-#define WRITE "verbs: [create, update, patch, delete, deletecollection]"
-#define KUEUE "apiGroups: [kueue.x-k8s.io]"
+#define READ       "verbs: [get, list, watch]"
+#define WRITE      "verbs: [create, update, patch, delete, deletecollection]"
+#define KUEUE      "apiGroups: [kueue.x-k8s.io]"
 #define VISIBILITY "apiGroups: [visibility.kueue.x-k8s.io]"
 
 static const char roles[] =
@@ -111,13 +111,13 @@ static const char roles[] =
     "}\n"
     "- {apiGroups: [batch, jobset.x-k8s.io], resources: [jobs, jobsets], " WRITE "}\n"
     "---\n"
-    /* Writes of a node's own object only: access.c. */
+    /* Limited to the node's own object by access.c. */
     "kind: ClusterRole\nmetadata: {name: 'system:node'}\nrules:\n"
     "- {apiGroups: [''], resources: [nodes], verbs: [get, list, watch, update, patch]}\n"
     "- {apiGroups: [''], resources: [pods], verbs: [get, list, watch]}\n";
 
 static const struct {
-    const char *name, *role, *group; /* one after another with one name: subjects of one binding */
+    const char *name, *role, *group; /* consecutive entries with one name: the subjects of one binding */
 } bindings[] = {
     {"cluster-admin", "cluster-admin", ACCESS_MASTERS},
     {"system:basic-user", "system:basic-user", ACCESS_AUTHENTICATED},
@@ -151,7 +151,7 @@ void rbac_add_builtin(struct rbac *policy)
 #define RBAC_GROUP "rbac.authorization.k8s.io"
 
 struct access_builtins {
-    bool made; /* at the first look */
+    bool made; /* done at the first query */
     struct arena arena;
     VEC(struct object) list[2]; /* roles, bindings */
     int64_t created_ns;
@@ -173,7 +173,7 @@ static void add_object(struct access_builtins *builtins, enum object_kind kind, 
              "rbac-defaults");
     struct str name = doc_str(doc_get(metadata, "name"), STR(""));
     size_t number = builtins->list[0].len + builtins->list[1].len + 1;
-    struct object object = {.uid = ~(obj_id)0 - number, /* counted from the other end than all others */
+    struct object object = {.uid = ~(obj_id)0 - number, /* counts down, while other uids count up */
                             .kind = kind,
                             .key = name,
                             .name = name,

@@ -21,7 +21,7 @@ static void join(char path[FOLDER_PATH_MAX], const char *folder, const char *nam
     snprintf(path, FOLDER_PATH_MAX, "%s/%s%s", folder, name, ending);
 }
 
-/* Names become file names. */
+/* Checks a name, which becomes part of a file name. */
 static int check_name(const char *name, struct error *error)
 {
     size_t len = strlen(name);
@@ -30,7 +30,8 @@ static int check_name(const char *name, struct error *error)
     return 0;
 }
 
-/* The folder's own certificates are no user's: who had them could issue any, or pose as the controller. */
+/* Checks a user's name. The folder's own certificates must not be a user's: their owner could issue any
+ * certificate, or pose as the controller. */
 static int check_user(const char *user, struct error *error)
 {
     int rc = check_name(user, error);
@@ -48,7 +49,7 @@ static int make_folder(const char *folder, struct error *error)
     return 0;
 }
 
-/* Issues `name`, unless one is there that lasts. */
+/* Issues a certificate, unless the folder has one that is valid long enough. */
 static int issue(const char *folder, const char *name, const struct pki_request *request, struct error *error)
 {
     char cert[FOLDER_PATH_MAX], key[FOLDER_PATH_MAX], ca_cert[FOLDER_PATH_MAX], ca_key[FOLDER_PATH_MAX];
@@ -161,7 +162,7 @@ static void put_field(struct buf *out, const char *text)
     }
 }
 
-/* Removes the lines of the token file that hold `mark`. */
+/* Removes the lines of the token file that contain `mark`. */
 static void drop_lines(struct buf *text, struct str mark)
 {
     struct buf kept = {0};
@@ -180,7 +181,7 @@ static void drop_lines(struct buf *text, struct str mark)
     *text = kept;
 }
 
-/* Adds a token with the uid `session` (may be empty) in place of those that have it. */
+/* Adds a token with the uid `session`. If that is not empty, removes the tokens that have it. */
 static int add_token(const char *folder, const char *user, const char *session, const char *const *groups,
                      size_t group_count, char ret_token[PKI_TOKEN_TEXT], struct error *error)
 {
@@ -235,7 +236,7 @@ static void set_text(struct arena *arena, struct doc *object, const char *key, c
     doc_set(arena, object, str_from(key), doc_new_str(arena, str_from(text)));
 }
 
-/* Adds a named entry to a kubeconfig's list; returns what the entry holds. */
+/* Adds a named entry to a kubeconfig's list, and returns its content. */
 static struct doc *add_entry(struct arena *arena, struct doc *config, const char *list, const char *kind,
                              struct str name)
 {
@@ -268,7 +269,7 @@ static int embed(struct arena *arena, struct doc *object, const char *key, const
     return 0;
 }
 
-/* A URL's host and port: "https://10.0.0.1:7070/" has 10.0.0.1:7070. */
+/* Returns a URL's host and port: 10.0.0.1:7070 for "https://10.0.0.1:7070/". */
 static struct str place_of(struct str url)
 {
     struct str scheme, place = url, path;

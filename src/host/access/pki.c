@@ -70,7 +70,7 @@ static int pair_load(const char *cert_path, const char *key_path, struct pair *r
     return 0;
 }
 
-/* A certificate of version 3 with a key of its own, a random serial number, and a life. */
+/* Begins a version 3 certificate with a new key, a random serial number and a lifetime. */
 static void pair_begin(struct pair *pair, int days)
 {
     unsigned char serial[SERIAL_BYTES], id[64];
@@ -114,7 +114,7 @@ static int set_host(gnutls_x509_crt_t cert, const char *host, struct error *erro
 
 enum { P256_BYTES = 32 };
 
-/* Writes a number in P256_BYTES bytes, whatever zeros it begins with. */
+/* Writes a number in exactly P256_BYTES bytes. */
 static uint8_t *put_number(uint8_t *at, const gnutls_datum_t *number)
 {
     size_t skip = 0, len = number->size;
@@ -127,13 +127,14 @@ static uint8_t *put_number(uint8_t *at, const gnutls_datum_t *number)
     return at + P256_BYTES;
 }
 
-/* Writes a P-256 key as RFC 5915 has it, its scalar in 32 bytes. GnuTLS puts a zero before one whose top bit
- * is set, which other libraries refuse. */
+/* Writes a P-256 key in the form of RFC 5915, with its scalar in 32 bytes. GnuTLS prepends a zero to a
+ * scalar whose top bit is set, which other libraries refuse. */
 static void export_key(gnutls_x509_privkey_t key, gnutls_datum_t *ret_pem)
 {
-    static const uint8_t head[] = {0x30, 0x77, 2, 1, 1, 4, P256_BYTES}; /* version 1, the scalar */
-    static const uint8_t curve[] = {0xa0, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7}; /* its name */
-    /* the public key */
+    static const uint8_t head[] = {0x30, 0x77, 2, 1, 1, 4, P256_BYTES}; /* version 1, then the scalar */
+    /* the name of the curve */
+    static const uint8_t curve[] = {0xa0, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7};
+    /* The public key. */
     static const uint8_t point[] = {0xa1, 0x44, 3, 0x42, 0, 4};
     uint8_t der[sizeof head + sizeof curve + sizeof point + 3 * P256_BYTES], *at = der;
     gnutls_datum_t x, y, k;
@@ -282,7 +283,7 @@ int pki_identity_load(const char *cert_path, const char *key_path, struct pki_id
     if (key.data)
         gnutls_memset(key.data, 0, key.len);
     if (rc == 0) {
-        /* A key of another certificate would only show at the first handshake. */
+        /* Otherwise a key of another certificate would show only at the first handshake. */
         unsigned char of_cert[64], of_key[64];
         size_t cert_len = sizeof of_cert, key_len = sizeof of_key;
         gnutls_pubkey_t pubkey;
@@ -382,7 +383,7 @@ static bool has_organization(gnutls_x509_crt_t cert, const char *organization)
         size_t len = sizeof text;
         rc = gnutls_x509_crt_get_dn_by_oid(cert, GNUTLS_OID_X520_ORGANIZATION_NAME, i, 0, text, &len);
         if (rc == 0 && str_is((struct str){text, len}, organization))
-            return true; /* a longer one does not fit, and is another one */
+            return true; /* a longer name does not fit, and so differs */
     }
     return false;
 }

@@ -1,10 +1,10 @@
-/* pki.h - certificates: a small authority of the cluster's own, and what TLS needs of them (GnuTLS).
+/* pki.h - certificates: a small authority for the cluster, and what TLS needs (GnuTLS).
  *
- * Keys are ECDSA on NIST P-256. A key file is made with mode 0600, appears whole or not at all, and is never
- * overwritten. Certificates follow Kubernetes: a client's name is the common name, its groups are the
- * organizations (RFC 5280; Kubernetes' "X.509 client certificates").
+ * Keys are ECDSA on NIST P-256. A key file is created with mode 0600, appears complete or not at all, and is
+ * never overwritten. Certificates follow Kubernetes: the common name is the client's name, the organizations
+ * are its groups (RFC 5280; Kubernetes' "X.509 client certificates").
  *
- * One thread.
+ * The functions keep no state; pki_check_chain() and pki_check_controller() may be called by any thread.
  */
 #ifndef PHX_HOST_ACCESS_PKI_H
 #define PHX_HOST_ACCESS_PKI_H
@@ -20,7 +20,7 @@ enum {
     PKI_SERVER_DAYS = 397,
     PKI_CLIENT_DAYS = 365,
     PKI_CHAIN_MAX = 8,
-    PKI_TOKEN_TEXT = 44, /* 32 random bytes as text, and a NUL */
+    PKI_TOKEN_TEXT = 44, /* a random token as text, and a NUL */
 };
 
 /* Makes an authority's self-signed certificate and key, unless both files exist. */
@@ -34,14 +34,14 @@ struct pki_request {
     size_t host_count;
     int days;
 };
-/* A new key and its certificate, signed by the authority. A certificate with hosts serves as a server's and
- * as a client's. */
+/* Makes a key and a certificate signed by the authority. With hosts, the certificate serves a server and a
+ * client. Fails if the key file exists. */
 int pki_issue(const char *authority_cert, const char *authority_key, const struct pki_request *request,
               const char *cert_path, const char *key_path, struct error *error);
-/* False: not readable, or it ends within `days`. */
+/* Returns false if the certificate cannot be read, or expires within `days`. */
 bool pki_is_valid_for(const char *cert_path, int days);
 
-/* 32 bytes from the system's generator, as text of letters, digits, '-' and '_'. */
+/* Makes a token of random letters, digits, '-' and '_', with 258 bits from the system's generator. */
 void pki_random_token(char ret_text[PKI_TOKEN_TEXT]);
 
 /* A server's or client's certificate chain and key, ready for TLS. */
@@ -50,29 +50,34 @@ struct pki_identity {
     unsigned cert_count;
     gnutls_privkey_t key;
 };
+/* Loads a PEM chain (leaf first) and its key. ERROR_INVALID: a file is malformed, or they do not match. */
 int pki_identity_load(const char *cert_path, const char *key_path, struct pki_identity **ret_identity,
                       struct error *error);
-void pki_identity_free(struct pki_identity *identity);
+void pki_identity_free(struct pki_identity *identity); /* NULL is fine */
 
-/* The list of certificates that are no longer good: "revoked.crl" beside the authority's certificate (PEM,
- * signed by it). pki_revoke adds one of its certificates; a file that is not there is an empty list. */
+/* The revocation list of an authority: "revoked.crl" next to its certificate (PEM, signed by the authority).
+ * If the file is absent, nothing is revoked. */
 enum { PKI_PATH_MAX = 4096 };
 void pki_revoked_path(const char *authority_cert, char ret_path[PKI_PATH_MAX]);
+/* Adds a certificate to the list. ERROR_INVALID: another authority issued it. */
 int pki_revoke(const char *authority_cert, const char *authority_key, const char *cert_path,
                struct error *error);
+/* Adds the list to `trust`. ERROR_INVALID: the authority has not signed it. */
 int pki_trust_add_revoked(gnutls_x509_trust_list_t trust, const char *authority_cert, struct error *error);
 
-/* Loads the authorities that certify others, without the certificates that they revoked. */
+/* Loads the authorities in a PEM file, and their revocation list. The caller deinitialises *ret_trust. */
 int pki_trust_load(const char *path, gnutls_x509_trust_list_t *ret_trust, struct error *error);
-/* Returns the leaf of a DER chain (leaf first) that an authority signed for this purpose (GNUTLS_KP_...) and
- * that is valid now. ERROR_DENIED says why not. The caller deinitialises the result. */
+/* Checks that an authority signed a DER chain (leaf first) for this purpose (GNUTLS_KP_...), and that the
+ * chain is valid now. Sets *ret_leaf to the leaf, which the caller deinitialises. ERROR_DENIED gives the
+ * reason. */
 int pki_check_chain(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
                     const char *purpose, gnutls_x509_crt_t *ret_leaf, struct error *error);
 
 /* The organization of controllers' certificates. As a group it has no rights. */
 #define PKI_CONTROLLERS "system:controllers"
-/* Whether a DER chain (leaf first) is a controller's, which may say whose requests it passes on: an authority
- * signed it for clients and for servers, of PKI_CONTROLLERS, and it is valid now. ERROR_DENIED: why not. */
+/* Checks that a DER chain (leaf first) is a controller's, which may name the clients of the requests that it
+ * forwards: an authority signed it for clients and for servers, its leaf has the organization
+ * PKI_CONTROLLERS, and it is valid now. ERROR_DENIED gives the reason. */
 int pki_check_controller(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
                          struct error *error);
 

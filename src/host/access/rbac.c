@@ -13,20 +13,20 @@ struct rule {
     const struct doc *document;
 };
 struct role;
-/* A key of roles that exist or that bindings name: "namespace/name", "/name" for ClusterRoles. */
+/* A name of roles that exist, or that bindings refer to: "namespace/name", "/name" for ClusterRoles. */
 struct slot {
     struct buf key;
-    struct role *top; /* the newest role of this name; NULL: there is none */
-    size_t users;     /* roles and bindings; without any the slot goes */
+    struct role *top; /* the newest role of this name; NULL: none */
+    size_t users;     /* roles and bindings; the slot is freed with the last one */
 };
 struct role {
     struct slot *slot;
-    struct role *below; /* the role of this name that counts once this one has gone */
+    struct role *below; /* the role of this name that takes effect when this one is removed */
     struct rule *rules;
     size_t rule_count;
     const struct doc *document, *labels, *aggregation;
-    struct arena arena;    /* of all_rules and rules, where others are aggregated */
-    struct doc *all_rules; /* the document's, with what was aggregated */
+    struct arena arena;    /* for all_rules and rules of a role that aggregates others */
+    struct doc *all_rules; /* the document's rules and the aggregated ones */
 };
 /* The bindings of one subject: "u:name" or "g:name". */
 struct grants {
@@ -41,9 +41,9 @@ struct binding {
 /* The role or the bindings that one document has added. */
 struct source {
     struct arena arena;
-    struct role *role; /* NULL: it is a binding */
+    struct role *role; /* NULL: a binding */
     VEC(struct binding *) bindings;
-    uint64_t uid, version; /* of an object that changes or goes; uid 0: part of the policy for good */
+    uint64_t uid, version; /* of a followed object; uid 0: permanent */
     int kind;
     bool seen; /* since rbac_follow_begin() */
 };
@@ -238,7 +238,7 @@ static void add_role(struct rbac *policy, struct source *source, struct str name
     policy->aggregates_changed |= is_of_cluster(role) || doc_len(role->aggregation);
 }
 
-/* `role`: a slot in use, which becomes the binding's. */
+/* Adds a binding. `role` is a slot that the caller has taken (slot_use()) for the binding. */
 static void add_binding(struct rbac *policy, struct source *source, struct slot *role, struct str namespace_,
                         bool group, struct str subject)
 {
@@ -266,10 +266,10 @@ void rbac_bind(struct rbac *policy, struct str role, struct str namespace_, bool
 }
 
 struct role_ref {
-    struct str role_namespace, role, namespace_; /* namespace_: the binding's */
+    struct str role_namespace, role, namespace_; /* namespace_: that of the binding */
 };
 
-/* ServiceAccounts are users "system:serviceaccount:NAMESPACE:NAME". */
+/* Adds a subject. A ServiceAccount is the user "system:serviceaccount:NAMESPACE:NAME". */
 static void add_subject(struct rbac *policy, struct source *source, const struct role_ref *ref,
                         const struct doc *subject)
 {
@@ -364,7 +364,7 @@ void rbac_follow(struct rbac *policy, int kind, uint64_t uid, uint64_t version, 
         source->seen = true;
         return;
     }
-    if (source) { /* rbac_follow_end drops it */
+    if (source) { /* rbac_follow_end() removes it */
         u64_map_remove(&policy->by_uid, uid);
         source->uid = 0;
     }
@@ -374,7 +374,7 @@ void rbac_follow(struct rbac *policy, int kind, uint64_t uid, uint64_t version, 
     source->kind = kind;
     source->seen = true;
     u64_map_put(&policy->by_uid, uid, source);
-    (void)add_one(policy, source, document, &error); /* a malformed one, of an older log, gives nothing */
+    (void)add_one(policy, source, document, &error); /* a malformed document of an older log gives nothing */
 }
 
 void rbac_follow_end(struct rbac *policy, int kind)
@@ -384,7 +384,7 @@ void rbac_follow_end(struct rbac *policy, int kind)
             drop_at(policy, i);
 }
 
-/* matchLabels of a selector; one without any selects nothing. */
+/* Returns whether a selector's matchLabels match. A selector without any matches nothing. */
 static bool selects(const struct doc *selector, const struct doc *labels)
 {
     const struct doc *wanted = doc_get(selector, "matchLabels");
@@ -399,7 +399,7 @@ static bool selects(const struct doc *selector, const struct doc *labels)
     return true;
 }
 
-/* Gives the role the rules of those that its selectors name, and of these the role's own alone. */
+/* Collects the rules of a role and of the roles that its selectors match; of these only their own rules. */
 static void aggregate(struct rbac *policy, struct role *role)
 {
     arena_done(&role->arena);
@@ -440,7 +440,7 @@ static bool has_word(struct words words, struct str word)
     return false;
 }
 
-/* "pods", "pods/log", "*" (all, subresources too), and "*" with a subresource: that one of every resource. */
+/* Matches "pods", "pods/log", "*" (everything), and "*" with a subresource (that one of every resource). */
 static bool has_resource(struct words words, struct str resource, struct str subresource)
 {
     for (size_t i = 0; i < words.len; i++) {
@@ -493,7 +493,7 @@ static bool rule_allows(const struct rule *rule, const struct access_attributes 
            has_name(rule->names, what->name);
 }
 
-/* Calls `visit` with every rule that the user holds in the namespace; stops when it returns true. */
+/* Calls `visit` with every rule that the user holds in the namespace, until it returns true. */
 typedef bool rule_fn(void *context, const struct rule *rule);
 static bool any_rule(const struct rbac *policy, const struct access_user *user, struct str namespace_,
                      rule_fn *visit, void *context)
@@ -549,8 +549,8 @@ void rbac_visit_rules(const struct rbac *policy, const struct access_user *user,
 
 /* --- who may give what ---------------------------------------------------------------------------------- */
 
-/* A verb on a resource (or URL) of a rule: the smallest right that a user can hold. Literal: "*" is only
- * covered by "*". */
+/* A verb on a resource (or URL) of a rule: the smallest right that a user can hold. Words are literal: only
+ * "*" covers "*". */
 struct atom {
     struct str verb, group, resource, name, url;
 };

@@ -1,4 +1,4 @@
-/* Certificates that are no longer good, as a certificate revocation list (RFC 5280) beside the authority's
+/* revoke.c - revoked certificates, as a certificate revocation list (RFC 5280) next to the authority's
  * certificate. */
 #include <gnutls/x509.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static int read_key(const char *path, gnutls_x509_privkey_t *ret_key, struct err
     return wrong(error, rc, path);
 }
 
-/* Copies the revocations that the file has. Before the first revocation there is no file. */
+/* Copies the revocations in the file, which is absent before the first one. */
 static int copy_old(const char *path, gnutls_x509_crl_t to, struct error *error)
 {
     struct buf text BUF_CLEANUP = {0};

@@ -31,7 +31,7 @@ size_t tokens_count(const struct tokens *tokens)
 
 /* --- the file ------------------------------------------------------------------------------------------- */
 
-/* Takes the next field off the line; false: a quote is not closed, or text follows one. */
+/* Takes the next field off the line. Returns false if a quote is not closed, or if text follows one. */
 static bool next_field(struct str *line, struct buf *ret_field, bool *ret_more)
 {
     size_t at = 0;
@@ -97,7 +97,7 @@ static bool read_groups(struct arena *arena, struct str text, struct access_user
         group = str_trim(group);
         if (group.len == 0)
             continue;
-        if (user->group_count == GROUPS_MAX - 1) /* one more comes with authentication */
+        if (user->group_count == GROUPS_MAX - 1) /* authentication adds one more */
             return false;
         user->groups[user->group_count++] = arena_str(arena, group);
     }

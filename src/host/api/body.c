@@ -1,4 +1,4 @@
-/* Bodies of writes: from bytes to a document that may go to the core. */
+/* body.c - bodies of writes: from bytes to a document for the core. */
 #include <stdio.h>
 
 #include "doc/yaml.h"
@@ -60,7 +60,7 @@ static bool parse(struct api_request *request, struct doc **ret_doc)
                       "application/json, application/yaml");
         return false;
     }
-    request->arena.limit_bytes = 0; /* what is made of the document is bounded by its own rules */
+    request->arena.limit_bytes = 0; /* what is made from the document has its own limits */
     if (rc < 0)
         answer_status(request, rc == ERROR_LIMIT ? 413 : 400,
                       rc == ERROR_LIMIT ? "RequestEntityTooLarge" : "BadRequest", "%s", error.text);
@@ -91,8 +91,8 @@ bool body_parse(struct api_request *request, struct doc **ret_doc)
     return false;
 }
 
-/* "Strict" refuses fields that the schema does not know, "Warn" (the default) names them, "Ignore" says
- * nothing. */
+/* Checks for fields that the schema does not know: fieldValidation "Strict" refuses them, "Warn" (the
+ * default) warns, "Ignore" does nothing. */
 static bool check_fields(struct api_request *request, const struct doc *object)
 {
     struct str mode = request_query(request, "fieldValidation");
@@ -130,7 +130,7 @@ static void warn_of_doubles(struct api_request *request, const struct doc *objec
     field_errors_done(&doubles);
 }
 
-/* The name or namespace in the object must be that of the URL; an absent one takes it. */
+/* Checks that a name or namespace in the object equals that of the URL. Fills in an absent one. */
 static bool agree(struct api_request *request, struct doc *metadata, const char *key, struct str url)
 {
     struct str given = doc_str(doc_get(metadata, key), (struct str){0});
@@ -148,8 +148,8 @@ static bool agree(struct api_request *request, struct doc *metadata, const char 
     return false;
 }
 
-/* The type in the object must be that of the URL; clients with typed models leave it out, and it is filled
- * in. */
+/* Checks that the object's type is that of the URL. Clients with typed models leave the type out; then it is
+ * filled in. */
 static bool agree_type(struct api_request *request, struct doc *object)
 {
     const struct resource *resource = request->resource;
@@ -172,7 +172,7 @@ static bool agree_type(struct api_request *request, struct doc *object)
     return false;
 }
 
-/* Removes the fields that the server owns or derives; they are never taken from a client. */
+/* Removes the fields that the server owns or derives: they are never taken from a client. */
 void body_strip(const struct resource *resource, struct doc *object)
 {
     static const char *const owned[] = {"uid",
@@ -206,8 +206,8 @@ void body_default(struct arena *arena, const struct resource *resource, struct d
         stored_default(arena, object);
 }
 
-/* Returns labels, annotations and a Pod's scheduling gates: the fields that users may change in a Job or Pod
- * that was made from another object. */
+/* Returns a document with labels, annotations and a Pod's scheduling gates: the fields that users may change
+ * in a Job or Pod made from another object. */
 static struct doc *metadata_of(struct arena *arena, struct doc *object)
 {
     static const char *const maps[] = {"labels", "annotations"};
@@ -237,7 +237,7 @@ static struct doc *without_those(struct arena *arena, const struct doc *object)
     return rest;
 }
 
-/* Is it such a Job or Pod, and does nothing else of it change? */
+/* Returns whether the object is a Job or Pod made from another object, and only those fields change. */
 static bool only_metadata(struct api_request *request, const struct doc *object)
 {
     struct object_ref ref;
@@ -253,11 +253,12 @@ static bool only_metadata(struct api_request *request, const struct doc *object)
     return spec_equal(without_those(&request->arena, live), without_those(&request->arena, object));
 }
 
-/* Stored objects are prepared beside the loop (write_prepare). A workload is read, checked and applied on it,
- * in a time that grows with its values and the owners of its fields: a patch takes some 50 ms for so many. */
+/* Limits of a document's values. Stored objects are prepared on another thread (write_prepare()). Workloads
+ * are parsed, checked and applied on the loop, in a time that grows with values and field owners: a patch
+ * takes some 50 ms for so many. */
 enum { VALUES_MAX = 100000, WORKLOAD_VALUES_MAX = 40000 };
 
-/* Counts the values of a document, itself among them, until there are more than `most`. */
+/* Counts the values of a document, including itself, and stops above `most`. */
 static size_t count_values(const struct doc *node, size_t most)
 {
     size_t count = 1;
@@ -288,7 +289,7 @@ bool body_accept(struct api_request *request, struct doc *object, bool creating,
 {
     if (!agree_type(request, object))
         return false;
-    if (!has_few_values(request, object)) /* before work that grows with them */
+    if (!has_few_values(request, object)) /* before work that grows with the values */
         return false;
     struct doc *metadata = body_metadata(request, object);
     if (!metadata)
@@ -315,13 +316,13 @@ bool body_accept(struct api_request *request, struct doc *object, bool creating,
     if (!managed_update(request, object, given, creating))
         return false;
     write->name = arena_str(&request->arena, doc_str(doc_get(metadata, "name"), STR("")));
-    if (write->verb == WRITE_METADATA) /* of an earlier try */
+    if (write->verb == WRITE_METADATA) /* set by an earlier try */
         write->verb = WRITE_REPLACE;
     if (!creating && only_metadata(request, object)) {
         write->verb = WRITE_METADATA;
         object = metadata_of(&request->arena, object);
     }
-    if (!has_few_values(request, object)) /* owners of its fields among them */
+    if (!has_few_values(request, object)) /* now with the owners of its fields */
         return false;
     struct buf text BUF_CLEANUP = {0};
     json_write(&text, object);

@@ -8,15 +8,15 @@
 #include "base/check.h"
 
 enum {
-    CARRY_CHUNKS_A_TURN = 8, /* before other connections have their turn */
+    CARRY_CHUNKS_A_TURN = 8, /* then other connections follow */
     CARRY_UNREAD_BYTES =
         32 * 1024, /* of handshakes and records; a chain of certificates has some thousands */
 };
 
 /* --- handshakes --------------------------------------------------------------------------------- */
 
-/* gnutls_pull_func. GnuTLS keeps half a message of a handshake, which may announce 16 MiB, also behind the
- * handshake. So the bytes are counted that come before some of a request do. */
+/* A gnutls_pull_func. GnuTLS keeps an incomplete handshake message, which may announce 16 MiB, also after
+ * the handshake. So bytes that arrive before any byte of a request are counted and limited. */
 static ssize_t carry_pull(gnutls_transport_ptr_t transport, void *bytes, size_t size)
 {
     struct carry *carry = transport;
@@ -48,7 +48,7 @@ static void carry_begin(struct carry *carry, struct api_tls *tls)
     gnutls_transport_set_pull_timeout_function(carry->session, carry_pull_ready);
 }
 
-/* Puts the cause down for the loop. */
+/* Records for the loop why a connection of relay_connect() fails. */
 static bool carry_fail(struct carry *carry, const struct error *why)
 {
     if (carry->client.call) {
@@ -60,7 +60,7 @@ static bool carry_fail(struct carry *carry, const struct error *why)
 
 static bool carry_make_pair(struct carry *carry);
 
-/* False: the connection is over. */
+/* Continues after the handshake. Returns false if the connection has ended. */
 static bool carry_has_shaken(struct carry *carry)
 {
     struct error error;
@@ -87,7 +87,7 @@ static bool carry_shake(struct carry *carry, struct api_tls *tls)
     return carry_fail(carry, &error);
 }
 
-/* The loop's end appears with the first bytes of a request, or when a leader can be asked. */
+/* Makes the pair of sockets: with the first bytes of a request, or when a leader can be asked. */
 static bool carry_make_pair(struct carry *carry)
 {
     int pair[2];
@@ -103,7 +103,7 @@ static bool carry_make_pair(struct carry *carry)
 
 /* --- client to server --------------------------------------------------------------------------- */
 
-/* Hands over what is held; false: the server takes no more now. */
+/* Passes held bytes to the server. Returns false if the server takes no more now. */
 static bool carry_hand_over(struct carry *carry)
 {
     while (carry->held_sent < carry->held.len) {
@@ -111,7 +111,7 @@ static bool carry_hand_over(struct carry *carry)
                              carry->held.len - carry->held_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (count < 0 && errno == EAGAIN)
             return false;
-        if (count < 0) { /* the server wants no more: what it has said still leaves */
+        if (count < 0) { /* the server has closed its end: its answer is still sent */
             carry->outer_ended = true;
             break;
         }
@@ -122,7 +122,7 @@ static bool carry_hand_over(struct carry *carry)
     return true;
 }
 
-/* The client's side has ended; the server, if it has an end, hears of it. */
+/* Records that the client sends no more, and passes that on to the server's end, if there is one. */
 static void carry_outer_end(struct carry *carry)
 {
     carry->outer_ended = true;
@@ -130,7 +130,7 @@ static void carry_outer_end(struct carry *carry)
         (void)shutdown(carry->inner.fd, SHUT_WR);
 }
 
-/* False: the connection is over. */
+/* Moves bytes from the client to the server. Returns false if the connection has ended. */
 static bool carry_in(struct carry *carry, char *chunk)
 {
     for (int i = 0; i < CARRY_CHUNKS_A_TURN; i++) {
@@ -158,7 +158,7 @@ static bool carry_in(struct carry *carry, char *chunk)
 
 /* --- server to client --------------------------------------------------------------------------- */
 
-/* Says that nothing follows: without close_notify a client takes its answer for cut off. */
+/* Sends close_notify: without it a client treats its answer as truncated. */
 static void carry_say_goodbye(struct carry *carry)
 {
     int rc = gnutls_bye(carry->session, GNUTLS_SHUT_WR);
@@ -167,8 +167,8 @@ static void carry_say_goodbye(struct carry *carry)
         (void)shutdown(carry->outer.fd, SHUT_WR);
 }
 
-/* Seals bytes into records, of a size that the client chooses (RFC 8449). Returns how many have left, or -1:
- * the connection is over. GnuTLS holds one record that waits, and asks for its bytes again. */
+/* Encrypts bytes into records, of a size that the client chooses (RFC 8449). Returns how many were sent, or
+ * -1 if the connection has ended. GnuTLS keeps one record that waits, and must get the same bytes again. */
 static ssize_t carry_seal(struct carry *carry, const char *bytes, size_t len)
 {
     size_t done = 0;
@@ -184,7 +184,7 @@ static ssize_t carry_seal(struct carry *carry, const char *bytes, size_t len)
     return (ssize_t)done;
 }
 
-/* Sends what waits; false: the connection is over. */
+/* Sends the waiting bytes. Returns false if the connection has ended. */
 static bool carry_send_waiting(struct carry *carry)
 {
     if (carry->waiting.len == 0)
@@ -203,7 +203,7 @@ static bool carry_send_waiting(struct carry *carry)
 
 static bool carry_out(struct carry *carry, char *chunk)
 {
-    /* No event tells that a hung end has more to read; the kernel holds little. */
+    /* No event reports more bytes of an end that has hung up; the kernel holds few. */
     for (int i = 0; (i < CARRY_CHUNKS_A_TURN || carry->inner.hung) && carry->stage == CARRY_FLOWS; i++) {
         if (!carry_send_waiting(carry))
             return false;
@@ -225,8 +225,9 @@ static bool carry_out(struct carry *carry, char *chunk)
     return true;
 }
 
-/* A socket that is closed with unread bytes resets the connection, and the reset can overtake the answer.
- * False: the connection is over, as the client's side is broken, or has ended and is owed nothing. */
+/* Reads and discards what the client still sends: closing a socket with unread bytes resets the connection,
+ * and the reset can overtake the answer. Returns false if the connection has ended: the client's side is
+ * broken, or has ended and is owed nothing. */
 static bool carry_throw_away(struct carry *carry, char *chunk)
 {
     ssize_t count = CARRY_CHUNK_BYTES;

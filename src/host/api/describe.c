@@ -1,5 +1,5 @@
-/* Sentences for `kubectl explain`, in our own words: the meaning of each field here. docs/jobset.md has
- * more. */
+/* describe.c - sentences for `kubectl explain`, in our own words: the meaning of each field here.
+ * docs/jobset.md has more. */
 #include "host/api/openapi.h"
 
 #include <string.h>

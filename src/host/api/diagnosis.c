@@ -1,6 +1,6 @@
-/* jobsets/NAME/diagnosis and jobs/NAME/diagnosis: POST asks a running job's ranks for their records
- * (hang/hang.h); GET returns the last answers with all records, which the client judges by the same rule as
- * files (diagnose/diagnose.h). */
+/* diagnosis.c - jobsets/NAME/diagnosis and jobs/NAME/diagnosis: POST requests the records of a running job's
+ * ranks (hang/hang.h). GET returns the last answers with all records, which the client judges by the same
+ * rule as files (diagnose/diagnose.h). */
 #include "core/hang/hang.h"
 #include "kube/render.h"
 #include "host/api/subresource.h"

@@ -1,13 +1,14 @@
-/* Serves discovery: /version, /api, /apis and below, in the old form (APIGroupList, APIResourceList) and the
- * aggregated one (apidiscovery.k8s.io v2 and v2beta1, chosen by the Accept header: kubectl 1.27 and 1.28 know
- * v2beta1 only). */
+/* discovery.c - discovery: /version, /api, /apis and below, in the old form (APIGroupList, APIResourceList)
+ * and in the aggregated form (apidiscovery.k8s.io v2 and v2beta1, chosen by the Accept header: kubectl 1.27
+ * and 1.28 know v2beta1 only). */
 #include <stdio.h>
 
 #include "core/words/release.h"
 #include "host/api/guard.h"
 #include "host/api/subresource.h"
 
-/* kubectl from 1.32 on sends protobuf to a server that says 1.32 or more; to 1.31 it sends JSON. */
+/* Reports version 1.31: kubectl 1.32 and later send protobuf to servers of 1.32 or later, and JSON to older
+ * ones. */
 void handle_version(struct api_request *request)
 {
     struct json_writer out = answer_begin(request, 200);
@@ -43,7 +44,7 @@ static void put_verbs(struct json_writer *out, unsigned verbs)
     json_end_array(out);
 }
 
-/* `words`: separated by spaces; NULL: none. */
+/* `words` are separated by spaces; NULL: none. */
 static void put_words(struct json_writer *out, const char *key, const char *words)
 {
     struct str rest = str_from(words), word;
@@ -111,13 +112,14 @@ static void put_aggregated_resource(struct json_writer *out, const struct resour
     json_end_object(out);
 }
 
-/* The versions of a group stand together: is this the first (preferred) one? */
+/* Returns whether this is the first (preferred) version of its group. The versions of a group are
+ * consecutive. */
 static bool is_first(const struct resource_group *group)
 {
     return group == resource_groups || strcmp(group[-1].group, group->group) != 0;
 }
 
-/* The next version of the same group; NULL: there is none. */
+/* Returns the next version of the same group, or NULL if there is none. */
 static const struct resource_group *next_version(const struct resource_group *group)
 {
     return group + 1 < resource_groups + resource_group_count && !is_first(group + 1) ? group + 1 : NULL;
@@ -176,7 +178,7 @@ static void answer_aggregated(struct api_request *request, bool core_group, bool
     json_end_object(&out);
 }
 
-/* The first form in the client's list that we have. 0: the old one, 2: v2, 1: v2beta1. */
+/* Returns the first form in the client's list that we have: 0 the old one, 2 v2, 1 v2beta1. */
 static int wanted_form(const struct api_request *request)
 {
     struct str accept = request->accept, part, rest;

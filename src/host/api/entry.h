@@ -1,7 +1,8 @@
-/* entry.h - does a new connection speak TLS? For api and host/standby. No state; any thread.
+/* entry.h - decides whether a new connection speaks TLS. For api and host/standby. No state; any thread.
  *
- * Where both are served, the first byte tells TLS (22, a handshake's record) from HTTP. Plain HTTP is for
- * clients on this computer alone: any other connection is the relay's (relay.h), whatever it says.
+ * Where both protocols are served, the first byte distinguishes TLS (22, a handshake record) from HTTP. Only
+ * clients on this machine may speak plain HTTP: every other connection goes to the relay (relay.h), whatever
+ * it sends.
  */
 #ifndef PHX_HOST_API_ENTRY_H
 #define PHX_HOST_API_ENTRY_H
@@ -9,7 +10,8 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Looks at the first byte of a connected socket, and leaves it there. One without any yet speaks TLS. */
+/* Returns whether a connected socket is to be treated as TLS. Peeks at the first byte of a loopback client; a
+ * socket that has received none yet, and any other client, counts as TLS. */
 bool entry_begins_tls(int fd, const struct sockaddr_storage *address);
 
 #endif

@@ -59,9 +59,9 @@ void forwarded_put(struct buf *out, struct str head, const struct api_tls_chain 
 {
     struct str line, rest;
     CHECK(head.len > 4 && memcmp(head.data + head.len - 4, "\r\n\r\n", 4) == 0);
-    head.len -= 2; /* the empty line comes behind ours */
+    head.len -= 2; /* the empty line follows our lines */
     for (bool first = true; str_cut(head, '\n', &line, &rest); first = first && line.len <= 1, head = rest)
-        if (first || !is_ours(line)) /* the request line, and empty ones before it, are no headers */
+        if (first || !is_ours(line)) /* the request line, and empty lines before it, are not headers */
             buf_add(out, line.data, line.len + 1);
     put_chain(out, chain);
     put_address(out, from);
@@ -70,7 +70,7 @@ void forwarded_put(struct buf *out, struct str head, const struct api_tls_chain 
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-/* Takes ":BASE64:" for the next certificate of the chain. */
+/* Parses ":BASE64:" as the next certificate of the chain. */
 static bool take_cert(struct str text, struct api_tls_chain *chain)
 {
     text = str_trim(text);
@@ -92,7 +92,7 @@ static bool take_certs(struct str text, struct api_tls_chain *chain)
     return take_cert(text, chain);
 }
 
-/* Whether at most one line has this name; its value, or .data NULL. */
+/* Returns whether at most one line has this name, and sets *ret_value to its value (.data NULL: absent). */
 static bool take_only(const struct http_head *head, const char *name, struct str *ret_value)
 {
     size_t count = 0;

@@ -19,7 +19,8 @@ static bool refuse_identity(struct api_request *request)
     return false;
 }
 
-/* Each is a right of its own: resource userextras/KEY, resource name VALUE. */
+/* Returns the first extra that the user may not impersonate, or NULL. Each value is a separate right:
+ * resource userextras/KEY, resource name VALUE. */
 static const struct access_extra *forbidden_extra(const struct api_request *request,
                                                   const struct access_user *user)
 {
@@ -58,7 +59,7 @@ static bool refuse_impersonation(struct api_request *request, const struct acces
     return false;
 }
 
-/* kubectl --as, --as-group, --as-uid (Kubernetes' "User impersonation"). */
+/* Applies kubectl's --as, --as-group and --as-uid (Kubernetes' "User impersonation"). */
 static bool impersonate(struct api_request *request, struct access_user *user)
 {
     const struct guard_headers *headers = request->headers;
@@ -146,7 +147,7 @@ static struct str verb_of(const struct api_request *request, bool collection)
 {
     switch (request->method) {
     case METHOD_GET:
-        if (collection && request_flag(request, "watch")) /* of one object it is served as a get */
+        if (collection && request_flag(request, "watch")) /* a watch of one object is served as a get */
             return STR("watch");
         return collection ? STR("list") : STR("get");
     case METHOD_POST:
@@ -162,7 +163,7 @@ static struct str verb_of(const struct api_request *request, bool collection)
     }
 }
 
-/* A list or watch of one name is asked as if it named it, so that resourceNames count. */
+/* Returns the name if a list or watch selects one name, so that resourceNames apply. */
 static struct str selected_name(const struct api_request *request)
 {
     struct str selector = request_query(request, "fieldSelector"), prefix = STR("metadata.name=");
@@ -190,7 +191,7 @@ static void describe(struct api_request *request)
         what->name = selected_name(request);
     if (resource->id == RESOURCE_NAMESPACES)
         what->namespace_ = request->name;
-    /* A websocket begins with GET; a user who may read a Pod may not for that reason act in it. */
+    /* A websocket begins with GET; a user who may read a Pod must not therefore be allowed to act in it. */
     if (resource->id == RESOURCE_PODS &&
         (str_is(what->subresource, "exec") || str_is(what->subresource, "attach") ||
          str_is(what->subresource, "portforward")))
@@ -215,7 +216,7 @@ static struct str cannot(struct api_request *request, const struct access_attrib
                         STR_ARG(where));
 }
 
-/* As Kubernetes words it (apiserver's forbidden status). */
+/* Answers 403 in the words of Kubernetes (apiserver's forbidden status). */
 static void refuse(struct api_request *request, struct str why)
 {
     request->audit_reason = "Forbidden";
@@ -240,7 +241,7 @@ static bool ask(struct api_request *request, const struct access_attributes *wha
     return false;
 }
 
-/* Server-side apply of something that does not exist makes it, which takes the right to create. */
+/* Asks for the right to create as well: server-side apply of an absent object creates it. */
 static bool ask_apply(struct api_request *request)
 {
     struct object_ref object;
@@ -293,7 +294,7 @@ bool guard_write(struct api_request *request, struct write_event *write)
 
 struct guard_pass {
     struct arena arena;
-    struct access_user who, as; /* the user of the credentials; the impersonated one (name empty: none) */
+    struct access_user who, as; /* the credentials' user; the impersonated user (name empty: none) */
     struct access_attributes what;
     struct str authorization;
 };
@@ -341,8 +342,8 @@ int guard_pass_check(const struct guard_pass *pass, struct api *api, const struc
     return access_allows(access, pass->as.name.len ? &pass->as : &now, &pass->what) ? 0 : 403;
 }
 
-/* Changes with everything that an answer hangs on, but for the end of certificates and tokens, and of
- * Pods that tokens are bound to. */
+/* Returns a number that changes with everything that affects an answer, except the expiry of certificates
+ * and tokens, and the end of Pods that tokens are bound to. */
 static uint64_t guard_stamp(const struct api *api)
 {
     static const enum object_kind kinds[] = {OBJECT_ROLE,         OBJECT_ROLE_BINDING,
@@ -351,7 +352,7 @@ static uint64_t guard_stamp(const struct api *api)
     const struct object_store *objects = core_objects(api->hooks.core(api->hooks.context));
     uint64_t stamp = access_generation(api->access);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        stamp += object_kind_version(objects, kinds[i]); /* each of them only grows */
+        stamp += object_kind_version(objects, kinds[i]); /* each of these only grows */
     return stamp;
 }
 
@@ -382,7 +383,7 @@ bool guard_look_due(const struct api *api, struct guard_look *look)
 
 /* --- audit -------------------------------------------------------------------------------------------- */
 
-/* The user of a request that was refused before it was asked who sends it. */
+/* The user of a request that was refused before its user was authenticated. */
 static const struct access_user *unidentified(void)
 {
     static struct str groups[] = {STR(ACCESS_UNAUTHENTICATED)};

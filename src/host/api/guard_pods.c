@@ -1,18 +1,19 @@
-/* guard_pods.c - the door for Pods and templates of Pods: Pod Security levels, and the right to leave them.
+/* guard_pods.c - checks Pods and Pod templates: Pod Security levels, and the right to go beyond them.
  *
- * Two questions are asked about each Pod that a write would lead to, for templates of JobSets and Jobs as for
- * Pods, because tasks are started from templates and no Pod of theirs is ever written through the API:
- *   - Does it fit the level that its namespace enforces? Nobody passes otherwise, whatever their roles.
- *   - Does it leave baseline (hostPath, host namespaces and ports, privileged, capabilities, ...) or ask for
- *     user 0? That takes a right of its own: verb `use`, resource `podsecuritylevels` of `phalanx.dev`,
- *     name `privileged`.
- * A template that a write leaves as it is passes, so that labels and sizes can still be changed.
+ * Two rules hold for each Pod that a write would create, also for the templates of JobSets and Jobs: tasks
+ * are started from templates, and no Pod of theirs is ever written through the API.
+ *   - The Pod must comply with the level that its namespace enforces, whatever roles the user has.
+ *   - A Pod beyond the level baseline (hostPath, host namespaces and ports, privileged, capabilities, ...),
+ *     or one that asks for user 0, needs a separate right: verb `use`, resource `podsecuritylevels` of
+ *     `phalanx.dev`, name `privileged`.
+ * A template that a write does not change is accepted, so that labels and sizes can still be changed.
  */
 #include "core/spec/pod_security.h"
 #include "host/api/guard.h"
 #include "host/api/write.h"
 
-/* The document that the user wrote; NULL: the object does not exist, or is made from another one. */
+/* Returns the document that the user wrote, or NULL if the object does not exist or is made from another
+ * one. */
 static const struct doc *find_written(const struct api_request *request, const struct write_event *write)
 {
     struct object_ref found;
@@ -38,7 +39,7 @@ static void forbid(struct api_request *request, const struct write_event *write,
                       STR_ARG(why));
 }
 
-/* Says `violates PodSecurity "restricted:latest": ...` of one mode; no data: the Pod fits. */
+/* Returns `violates PodSecurity "restricted:latest": ...` for one mode; .data is NULL if the Pod complies. */
 static struct str judge_mode(struct api_request *request, const struct pod_security_policy *policy,
                              enum pod_security_mode mode, const struct doc *pod_spec)
 {

@@ -9,7 +9,8 @@
 
 enum { AS_GROUPS_MAX = 256, AS_EXTRAS_MAX = 64 };
 
-/* "Impersonate-Extra-acme.org%2fproject": header names know no case, and the key may be escaped. */
+/* Returns the key of "Impersonate-Extra-acme.org%2fproject". Header names ignore case, and the key may be
+ * escaped. */
 static struct str extra_key(struct arena *arena, struct str name)
 {
     struct buf key BUF_CLEANUP = {0};
@@ -17,7 +18,7 @@ static struct str extra_key(struct arena *arena, struct str name)
         unsigned code = (unsigned char)tolower((unsigned char)name.data[i]);
         if (code == '%' && i + 2 < name.len && isxdigit((unsigned char)name.data[i + 1]) &&
             isxdigit((unsigned char)name.data[i + 2])) {
-            (void)sscanf(name.data + i + 1, "%2x", &code); /* the header's colon or value ends it */
+            (void)sscanf(name.data + i + 1, "%2x", &code); /* the header's colon or value ends the text */
             i += 2;
         }
         buf_add_char(&key, (char)code);
@@ -63,7 +64,7 @@ void identity_controllers_done(struct identity_controllers *controllers)
     *controllers = (struct identity_controllers){0};
 }
 
-/* Whether the certificate that came with the connection is a controller's. */
+/* Returns whether the connection's certificate is a controller's. */
 static bool is_controllers(const struct identity *identity, struct access *access, int64_t now_ns)
 {
     struct identity_controllers *controllers = identity->controllers;
@@ -71,7 +72,8 @@ static bool is_controllers(const struct identity *identity, struct access *acces
     for (unsigned i = 0; i < IDENTITY_CONTROLLERS; i++)
         if (controllers->known[i] && api_tls_chain_equal(api_tls_peer_chain(controllers->known[i]), chain))
             return api_tls_peer_controls(controllers->known[i], access, now_ns);
-    if (!api_tls_peer_controls(identity->tls, access, now_ns)) /* whoever knocks puts none out */
+    /* an unknown certificate must not replace a known one */
+    if (!api_tls_peer_controls(identity->tls, access, now_ns))
         return false;
     struct api_tls_chain copy = api_tls_chain_copy(chain);
     struct api_tls_peer **place = &controllers->known[controllers->next++ % IDENTITY_CONTROLLERS];
@@ -88,13 +90,13 @@ const struct access_user *identity_certificate(const struct identity *identity, 
         return NULL;
     if (!identity->forwards)
         return api_tls_peer_user(identity->tls, access, now_ns, ret_bad);
-    *ret_bad = true; /* without a client it is nobody */
+    *ret_bad = true; /* a forwarded request without a known client has no user */
     return identity->client && is_controllers(identity, access, now_ns)
                ? api_tls_peer_user(identity->client, access, now_ns, ret_bad)
                : NULL;
 }
 
-/* Reads the client of a request that a controller passes on, as identity_read(). */
+/* Reads the client of a request that a controller forwards, as identity_read(). */
 static int see_client(struct identity *identity, struct access *access, int64_t now_ns,
                       const struct http_head *head)
 {
@@ -107,7 +109,7 @@ static int see_client(struct identity *identity, struct access *access, int64_t 
     snprintf(identity->client_address, sizeof identity->client_address, STR_FORMAT, STR_ARG(address));
     if (identity->client && api_tls_chain_equal(api_tls_peer_chain(identity->client), &chain)) {
         api_tls_chain_done(&chain);
-        return 0; /* it has been checked */
+        return 0; /* that chain was checked before */
     }
     api_tls_peer_free(identity->client);
     identity->client = api_tls_peer_new(&chain);

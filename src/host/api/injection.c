@@ -1,5 +1,5 @@
-/* nodes/NAME/injections: POST has the Node's agent break something on purpose, or undo it. What it answers is
- * an Event of the Node, by the name that the client chose (core/react/injections.c). */
+/* injection.c - nodes/NAME/injections: POST makes the Node's agent inject a fault, or undo one. The result
+ * is an Event of the Node, with the name that the client chose (core/react/injections.c). */
 #include "host/api/subresource.h"
 #include "host/api/write.h"
 

@@ -1,10 +1,10 @@
-/* Lists. The names of a list are taken down, and its objects are rendered as the client reads them: a list
- * of 16,000 Nodes costs a few hundred KiB, not its 30 MB, and no turn of the loop is long. A list whose
- * text fits into the first chunk is answered at once, with its length.
+/* list.c - lists. First the names of the objects are collected; then the objects are rendered as the client
+ * reads. A list of 16,000 Nodes costs a few hundred KiB, not its 30 MB, and no turn of the loop is long. A
+ * list whose text fits into the first chunk is answered at once, with its length.
  *
- * A list has the version at which its names were taken. An object is shown as it is when its turn comes,
- * perhaps newer than that, and an object that was deleted in the meantime is left out. A client that
- * watches from the list's version on gets both changes again, so its picture is right in the end. */
+ * A list has the version at which its names were collected. An object is shown in the state that it has when
+ * it is rendered, which may be newer; an object that was deleted in between is left out. A client that
+ * watches from the list's version gets both changes again, so its view becomes correct. */
 #include "host/api/builtin.h"
 #include "host/api/list.h"
 
@@ -20,10 +20,10 @@ struct lister {
     struct api *api;
     const struct resource *resource;
     struct answer_form form;
-    struct render render; /* into `text` */
+    struct render render; /* writes to `text` */
     struct arena names, scratch;
     struct page page;
-    bool exact; /* no selector */
+    bool exact; /* the list has no selector */
     size_t next, sent;
     struct buf text;
     bool ended;
@@ -75,7 +75,7 @@ static bool find(const struct api *api, const struct resource *resource, struct 
            builtin_find(resource, api->builtins, place.name, ret_object);
 }
 
-/* Objects from `next` on, until there are so many bytes. */
+/* Renders objects from `next` on, until the text has `bytes` bytes. */
 static void render_some(struct lister *lister, size_t bytes)
 {
     while (lister->next < lister->page.places.len && lister->render.out.out->len < bytes) {
@@ -125,7 +125,7 @@ static void lister_free(struct body_stream *stream)
     mem_free(lister);
 }
 
-/* The rest of the list, behind the text that the answer has. */
+/* Makes a stream of the rest of the list, after the text that the answer has. */
 static void answer_stream(struct api_request *request, struct lister *lister)
 {
     struct lister *kept = mem_alloc(sizeof *kept);

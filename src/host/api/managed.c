@@ -1,4 +1,4 @@
-/* metadata.managedFields of what is written: apply.h, put to the requests of the API. */
+/* managed.c - metadata.managedFields of what is written: applies apply.h to the API's requests. */
 #include <stdlib.h>
 
 #include "base/units.h"
@@ -23,7 +23,7 @@ static struct doc *managed_of(const struct doc *object)
     return doc_path(object, "metadata", "managedFields", NULL);
 }
 
-/* [{}] takes all owners away, as with Kubernetes. */
+/* Returns whether the value is [{}], which removes all owners, as in Kubernetes. */
 static bool is_reset(const struct doc *given)
 {
     return doc_len(given) == 1 && doc_len(doc_at(given, 0)) == 0;
@@ -51,7 +51,7 @@ static void set_managed(struct api_request *request, struct doc *object, struct 
         doc_set(&request->arena, metadata, STR("managedFields"), managed);
 }
 
-/* Nothing but ownership differs. */
+/* Returns whether two objects are equal. */
 static bool same_content(const struct schema *schema, const struct doc *a, const struct doc *b)
 {
     return schema ? schema_object_equal(schema, a, b) : doc_equal(a, b);
@@ -68,7 +68,7 @@ bool managed_update(struct api_request *request, struct doc *object, const struc
         return true;
     }
     if (!creating && !write_read_current(request, &live))
-        return true; /* the core says that it is gone */
+        return true; /* the core reports that the object does not exist */
     if (live) {
         kept = managed_of(live);
         body_strip(request->resource, live);
@@ -99,7 +99,7 @@ static int compare_conflicts(const void *a, const void *b)
                        ((const struct apply_conflict *)b)->manager);
 }
 
-/* In Kubernetes' words; kubectl adds its help. */
+/* Answers in the words of Kubernetes; kubectl appends its help. */
 static void answer_conflicts(struct api_request *request, struct apply_conflicts *conflicts)
 {
     struct field_errors causes = {.arena = &request->arena};
@@ -124,8 +124,8 @@ static void answer_conflicts(struct api_request *request, struct apply_conflicts
     field_errors_done(&causes);
 }
 
-/* Brings the annotation of client-side apply up to date, in which an object keeps its last applied document.
- * `kubectl apply --server-side` does the same, so that a client-side apply can follow. */
+/* Updates the annotation in which client-side apply keeps the last applied document, so that a client-side
+ * apply can follow a `kubectl apply --server-side`. */
 static void set_last_applied(struct api_request *request, const struct doc *live, struct doc *object)
 {
     struct doc *config = doc_clone(&request->arena, request->write->patch);

@@ -1,5 +1,5 @@
-/* metrics.c - /metrics: the core's own numbers in Prometheus' text format, version 0.0.4. One pass over
- * JobSets and tasks for each reading; nothing is kept. The counters of JobSets have upstream's names. */
+/* metrics.c - /metrics: the core's numbers in Prometheus' text format, version 0.0.4. Each request makes one
+ * pass over JobSets and tasks; nothing is stored. The counters of JobSets have upstream's names. */
 #include "base/units.h"
 #include "core/health/fault.h"
 #include "core/lemon/lemon.h"
@@ -44,8 +44,8 @@ static void put_jobsets(struct buf *out, const struct job_store *store)
     put_one(out, "phalanx_jobset_restarts", "gauge", "Restarts of the JobSets that are there.", restarts);
 }
 
-/* Upstream's counter with its labels: 1 for each JobSet that is there and has ended so, and without a name
- * those that are gone, so that the sum over all is the number of all. */
+/* Writes upstream's counter with its labels: 1 for each existing JobSet that has ended in this way, and,
+ * without a name, the number of deleted ones, so that the sum is the number of all. */
 static void put_ended(struct buf *out, const struct job_store *store, const char *name, const char *help,
                       enum terminal_state state, uint64_t total)
 {

@@ -1,7 +1,6 @@
-/* OpenAPI: that the server validates fields itself (v3: a `patch` operation with a `fieldValidation`
- * parameter for each kind), the schemas that `kubectl explain` prints, and a v2 document that parses.
- * Measured against kubectl 1.27 to 1.33.
- */
+/* openapi.c - OpenAPI documents: that the server validates fields itself (v3: a `patch` operation with a
+ * `fieldValidation` parameter for each kind), the schemas that `kubectl explain` prints, and a v2 document
+ * that parses. Measured against kubectl 1.27 to 1.33. */
 #include "host/api/openapi.h"
 
 #include <stdio.h>
@@ -112,7 +111,7 @@ static void put_paths(struct json_writer *out, const struct resource *resource)
 
 /* --- schemas ----------------------------------------------------------------------------------- */
 
-/* The schemas of one document: each gets a name of its own. */
+/* The schemas of one document; each gets a unique name. */
 struct schemas {
     const struct resource_group *group;
     VEC(const struct schema *) list;
@@ -127,7 +126,7 @@ static size_t schema_place(struct schemas *schemas, const struct schema *schema)
     return schemas->list.len - 1;
 }
 
-/* "batch.v1.JobSpec"; two tables may bear the same name. */
+/* Writes the name of a schema, such as "batch.v1.JobSpec"; two tables may have the same name. */
 static void schema_name(struct schemas *schemas, const struct schema *schema, char ret_name[160])
 {
     size_t place = schema_place(schemas, schema), same = 0;
@@ -188,7 +187,7 @@ static void put_map(struct json_writer *out, bool quantities)
     json_end_object(out);
 }
 
-/* Writes a value. `alone`: no other member stands beside it, so a reference needs no allOf. */
+/* Writes a value. `alone`: no other member is next to it, so a reference needs no allOf. */
 static void put_value(struct json_writer *out, struct schemas *schemas, const struct schema_field *field,
                       bool alone)
 {
@@ -291,7 +290,7 @@ static void put_fields(struct json_writer *out, struct schemas *schemas, const s
     json_end_array(out);
 }
 
-/* A kind that the tables do not describe. */
+/* Describes a kind that is not in the tables. */
 static void put_open_fields(struct json_writer *out)
 {
     static const char *const names[] = {"apiVersion", "kind", "metadata", "spec", "status"};
@@ -361,7 +360,7 @@ static void put_schemas(struct json_writer *out, const struct resource_group *gr
     for (int i = 0; i < RESOURCES; i++)
         if (is_in(&resource_table[i], group))
             put_top(out, &schemas, &resource_table[i]);
-    /* The schemas that were referred to on the way, and those that they refer to. */
+    /* Schemas that were referenced so far, and those that they reference. */
     for (size_t i = tops; i < schemas.list.len; i++) {
         char name[160];
         schema_name(&schemas, schemas.list.items[i], name);

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 enum {
-    HOST_BYTES_MAX = 255 + 6, /* of a name of the DNS, and a port */
+    HOST_BYTES_MAX = 255 + 6, /* of a DNS name, and a port */
     SHOWN_BYTES_MAX = 128,
 };
 
@@ -16,7 +16,7 @@ static bool same_name(struct str a, struct str b)
     return a.len == b.len && strncasecmp(a.data, b.data, a.len) == 0;
 }
 
-/* Splits "name:port", "1.2.3.4" or "[::1]:port"; false: malformed. */
+/* Splits "name:port", "1.2.3.4" or "[::1]:port". Returns false if the text is malformed. */
 static bool split_host(struct str text, struct str *ret_name, struct str *ret_port)
 {
     int64_t port;
@@ -37,7 +37,7 @@ static bool split_host(struct str text, struct str *ret_name, struct str *ret_po
     return ret_name->len > 0 && str_to_i64(*ret_port, 0, 65535, &port);
 }
 
-/* An address as IPv6, IPv4 being mapped into it; false: `name` is no address. */
+/* Parses an address as IPv6, with IPv4 mapped into it. Returns false if `name` is not an address. */
 static bool parse_address(struct str name, struct in6_addr *ret)
 {
     char text[INET6_ADDRSTRLEN];
@@ -95,8 +95,8 @@ static struct str port_or(struct str port, const char *standard)
     return port.len ? port : str_from(standard);
 }
 
-/* Is the origin the server's own? Before a name that the operator gave there may be a proxy with TLS and a
- * port of its own. */
+/* Returns whether the origin is the server's own. For a name that the operator gave, scheme and port may be
+ * those of a proxy with TLS. */
 static bool is_own_origin(const struct origin_headers *headers, const struct origin_server *server)
 {
     struct str http = STR("http://"), https = STR("https://"), origin = headers->origin;
@@ -114,7 +114,7 @@ static bool is_own_origin(const struct origin_headers *headers, const struct ori
     return tls == server->tls && str_equal(port_or(port, standard), port_or(host_port, standard));
 }
 
-/* A header as a message may show it. */
+/* Returns a header in a form that a message may show. */
 static struct str shown(struct str header)
 {
     return header.len <= SHOWN_BYTES_MAX && str_is_utf8(header) ? header : STR("(not shown)");
@@ -124,7 +124,7 @@ static int check_host(const struct origin_headers *headers, const struct origin_
                       struct error *error)
 {
     struct str name, port;
-    if (!headers->host.data) /* HTTP/1.0, which no browser speaks */
+    if (!headers->host.data) /* HTTP/1.0, which browsers do not use */
         return 0;
     if (headers->host.len > HOST_BYTES_MAX || !split_host(headers->host, &name, &port)) {
         error_set(error, ERROR_INVALID, "the Host header is not NAME or NAME:PORT");

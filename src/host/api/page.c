@@ -23,7 +23,7 @@ bool page_allows_watch(struct api_request *request)
     return true;
 }
 
-/* "1:VERSION:NAMESPACE/NAME" */
+/* Parses "1:VERSION:NAMESPACE/NAME". */
 static bool read_token(struct str token, struct page *page)
 {
     struct str version, place;
@@ -60,7 +60,7 @@ static bool check_match(struct api_request *request, struct str match, struct st
     return true;
 }
 
-/* There is but one state to be listed: the newest. */
+/* Checks the version that a list asks for. Only the newest state can be listed. */
 static bool check_version(struct api_request *request, struct str match, struct str text)
 {
     int64_t version = 0;
@@ -104,7 +104,7 @@ bool page_read(struct api_request *request, struct page *ret_page)
         answer_status(request, 400, "BadRequest", "continue key is not valid");
         return false;
     }
-    /* As Kubernetes: "any version will do" is answered whole. */
+    /* As in Kubernetes: a list of any version is answered completely. */
     page.limit = str_is(version, "0") && !token.len ? 0 : (uint64_t)number;
     *ret_page = page;
     return true;
@@ -123,7 +123,7 @@ static int compare_places(const void *a, const void *b)
     return compare(a, b);
 }
 
-/* The places of a full page are a heap whose first is the greatest: it goes when a smaller one comes. */
+/* Restores the heap of a full page's places, whose first is the greatest: a smaller place replaces it. */
 static void sift_down(struct page *page, size_t at)
 {
     struct page_place *places = page->places.items;

@@ -1,10 +1,10 @@
-/* page.h - which objects of a list are shown: all, or a page of `limit` and where the next begins. Private
- * to api.
+/* page.h - selects the objects of a list: all of them, or a page of `limit` and a token for the next page.
+ * Private to api.
  *
- * Pages are in the order of namespace and name. The token says the last of a page and the version of the
- * first one, which all pages say: what changed between them, a watch from that version tells. So a token
- * never expires; a page shows its objects as they are when it is asked for. Finding a page looks at every
- * object, but keeps `limit` names only.
+ * Pages are in the order of namespace and name. The token holds the last place of a page and the version of
+ * the first page. All pages report that version, so a watch from it shows what changed between them. A token
+ * never expires; a page shows its objects as they are when it is requested. Selecting a page visits every
+ * object, but keeps only `limit` names.
  *
  * Source of the rules: Kubernetes API concepts, "Resource versions" and "Retrieving large results sets in
  * chunks"; apimachinery's ValidateListOptions.
@@ -21,21 +21,24 @@ struct page {
     uint64_t limit;   /* 0: none */
     uint64_t version; /* of the list's first page; 0: this is the first */
     bool continues;
-    struct page_place after; /* continues: the last place of the previous page */
+    struct page_place after; /* if `continues`: the last place of the previous page */
     VEC(struct page_place) places;
-    size_t left_out; /* behind this page */
+    size_t left_out; /* objects after this page */
 };
 
-/* limit, continue, resourceVersion and resourceVersionMatch of the query, `after` in the request's
- * memory; false: an error was answered. */
+/* Reads limit, continue, resourceVersion and resourceVersionMatch from the query. `after` points into the
+ * request's memory. Returns false if an error was answered. */
 bool page_read(struct api_request *request, struct page *ret_page);
-/* A watch knows no sendInitialEvents, and so no resourceVersionMatch; false: an error was answered. */
+/* Refuses the list options that a watch does not support: sendInitialEvents and resourceVersionMatch. Returns
+ * false if an error was answered. */
 bool page_allows_watch(struct api_request *request);
 
-/* Offers an object of the list, in any order; kept names are copied into `names`. */
+/* Offers an object of the list, in any order. Names that are kept are copied into `names`. */
 void page_add(struct page *page, struct arena *names, struct str namespace_, struct str name);
-void page_end(struct page *page); /* all were added */
-/* "resourceVersion", and "continue" and "remainingItemCount" where there is more; `exact`: no selector. */
+/* Sorts the page, after all objects were added. */
+void page_end(struct page *page);
+/* Writes "resourceVersion", and "continue" if more objects follow. `exact` (there is no selector) also writes
+ * "remainingItemCount". `seq` is the version of a first page. */
 void page_put_metadata(const struct page *page, struct json_writer *out, uint64_t seq, bool exact);
 void page_done(struct page *page);
 

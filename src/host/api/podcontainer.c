@@ -1,9 +1,9 @@
-/* podcontainer.c - finds the container of a Pod that a request for its log, or for a command in it, means.
- * The answers have Kubernetes' words. */
+/* podcontainer.c - finds the container of a Pod that a request for its log, or for a command, refers to.
+ * Answers have the words of Kubernetes. */
 #include "host/api/podexec.h"
 #include "kube/render.h"
 
-/* The names of all of them, the init ones first. */
+/* Lists the names of all containers, init containers first. */
 static void list_names(const struct pod_spec *pod, struct buf *out)
 {
     for (int initial = 1; initial >= 0; initial--)

@@ -1,8 +1,8 @@
-/* pods/<name>/exec and pods/<name>/attach: a command's channels over a websocket (docs/api.md).
+/* podexec.c - pods/<name>/exec and pods/<name>/attach: a command's channels over a websocket (docs/api.md).
  *
- * Subprotocols v5.channel.k8s.io and v4.channel.k8s.io: in each binary message the first byte is the channel.
- * Everything that can be refused is refused before the upgrade, as a Status; what goes wrong later comes as
- * the Status on the error channel, behind which the connection closes.
+ * Subprotocols v5.channel.k8s.io and v4.channel.k8s.io: the first byte of each binary message is the channel.
+ * A request is refused before the upgrade, with a Status, if possible. Later failures are sent as a Status on
+ * the error channel, after which the connection closes.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ enum channel {
     CHANNEL_ERRORS = 2,
     CHANNEL_STATUS = 3,
     CHANNEL_RESIZE = 4,
-    CHANNEL_CLOSE = 255, /* v5 only: the next byte is the channel that ends */
+    CHANNEL_CLOSE = 255, /* v5 only: the next byte is the channel to close */
     CHANNEL_NONE = 256,
 };
 
@@ -24,28 +24,28 @@ enum { RESIZE_BYTES_MAX = 256, ARGUMENTS_MAX = 1024 };
 
 struct api_exec {
     struct api *api;
-    struct api_request *request; /* its arena holds our strings; lives as long as we */
-    struct session *session;     /* NULL: not yet, or not any more */
-    struct api_stream *log;      /* attach */
+    struct api_request *request; /* holds our strings; lives as long as the exec */
+    struct session *session;     /* NULL: not begun, or ended */
+    struct api_stream *log;      /* the log that an attach reads */
     obj_id task;
     bool attach, output, errors, v5;
-    bool open; /* the host runs it */
+    bool open; /* the host is running the command */
     struct hold hold;
     struct api_exec_options options;
-    int channel; /* of the message that is coming in */
+    int channel; /* channel of the incoming message */
     char resize[RESIZE_BYTES_MAX];
     size_t resize_len;
-    struct buf input; /* not yet asked for by the host */
+    struct buf input; /* input that the host has not asked for yet */
     bool input_over, input_end_sent;
-    uint64_t credit;  /* bytes that the host takes */
-    uint64_t unacked; /* output taken and not yet given back as credit */
-    uint64_t allowed; /* output that the host may still hand over */
+    uint64_t credit;  /* bytes of input that the host will take */
+    uint64_t unacked; /* output taken, but not yet returned as credit */
+    uint64_t allowed; /* output that the host may still pass */
 };
 
 /* --- the end -------------------------------------------------------------------------------------- */
 
-/* Writes the result that remote command clients look for: NonZeroExitCode with a cause, or a failure, or
- * success. */
+/* Writes the result that remote command clients expect: success, NonZeroExitCode with a cause, or a
+ * failure. */
 static void write_result(struct buf *out, int exit_code, const char *error_text)
 {
     struct json_writer json = {.out = out};
@@ -188,7 +188,7 @@ static void on_data(void *context, struct str bytes, bool first, bool last)
 
 /* --- the host ------------------------------------------------------------------------------------- */
 
-/* The client has no more use for it. */
+/* Tells the host that the client no longer needs the command or log. */
 static void abandon(struct api_exec *exec)
 {
     bool open = exec->open;
@@ -220,7 +220,7 @@ static void begin(struct api_exec *exec)
     const struct task *task = jobs_find_task(core_jobs(hooks->core(hooks->context)), exec->task);
     exec->open = true;
     exec->allowed = API_EXEC_WINDOW_BYTES;
-    /* The client waits for a first message to know that the connection stands. */
+    /* The client waits for a first message to know that the connection works. */
     session_send(exec->session, CHANNEL_OUTPUT, STR(""));
     if (!task) {
         api_exec_end(exec, -1, "the pod has been deleted");
@@ -234,7 +234,7 @@ static void begin(struct api_exec *exec)
     }
 }
 
-/* The client has lost the right to it: the command is given up as if its client had gone. */
+/* Ends the exec of a user who has lost the right to it, as if the client had left. */
 static void on_denied(struct hold *hold, int code)
 {
     struct api_exec *exec = container_of(hold, struct api_exec, hold);
@@ -287,7 +287,7 @@ void exec_free(struct api_exec *exec)
 
 /* --- the request ---------------------------------------------------------------------------------- */
 
-/* The newest of the offered protocols that we speak; NULL: none. */
+/* Returns the newest of the offered protocols that we know, or NULL. */
 static const char *choose_protocol(struct str offered)
 {
     const char *found = NULL;

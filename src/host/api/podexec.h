@@ -1,4 +1,4 @@
-/* podexec.h - commands and logs over an upgraded connection, as podexec.c, podlog.c and server.c share them.
+/* podexec.h - commands and logs over an upgraded connection, shared by podexec.c, podlog.c and server.c.
  * Private to api. */
 #ifndef PHX_HOST_API_PODEXEC_H
 #define PHX_HOST_API_PODEXEC_H
@@ -6,24 +6,26 @@
 #include "host/api/request.h"
 #include "net/websocket.h"
 
-/* server.c: the response has left and the descriptor is ours; calls exec_drop or waits for
- * request_release_upgrade. */
+/* Begins the command or log once the 101 response has left. `fd` is lent until request_release_upgrade();
+ * `first` are bytes that the client sent after its request. Called by server.c. */
 void exec_upgraded(struct api_exec *exec, int fd, struct str first);
-void exec_drop(struct api_exec *exec); /* the server closes */
-void exec_free(struct api_exec *exec); /* with its request */
-/* server.c: the connection is the server's again, and closes. */
+void exec_drop(struct api_exec *exec); /* ends it at once: the server closes */
+void exec_free(struct api_exec *exec); /* frees it with its request */
+/* Gives the connection back to the server, which closes it. In server.c. */
 void request_release_upgrade(struct api_request *request);
 
-/* The container that the request names, or the only main one; false: it was answered. */
+/* Finds the container that the request names, or the Pod's only main container. Returns false if the request
+ * was answered. */
 bool pod_container(struct api_request *request, const struct task *task, struct str *ret_container);
-/* Has the container a log? Does it run? False: the request was answered. */
+/* Check that the container has started, so that it has a log, and that it is running. Return false if the
+ * request was answered. */
 bool pod_container_started(struct api_request *request, const struct task *task, struct str container);
 bool pod_container_runs(struct api_request *request, const struct task *task, struct str container);
 
-/* podlog.c: a log whose bytes go to a function instead of the request's answer. The function returns how many
- * bytes wait; with `end` the stream is gone. */
+/* podlog.c: opens a log whose bytes go to `sink` instead of the request's answer. The sink returns how many
+ * bytes wait for its reader. After a call with `end` the stream is invalid. */
 typedef int64_t log_sink_fn(void *context, struct str bytes, bool end, const char *error_text);
 struct api_stream *log_sink_open(struct api_request *request, log_sink_fn *sink, void *context);
-void log_sink_close(struct api_stream *stream); /* before its end */
+void log_sink_close(struct api_stream *stream); /* closes it before its end */
 
 #endif

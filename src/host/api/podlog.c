@@ -1,7 +1,7 @@
-/* GET pods/<name>/log: plain text, as it comes from the machine's agent.
+/* podlog.c - GET pods/<name>/log: plain text, as it arrives from the machine's agent.
  *
- * The answer begins with the first bytes, so that an agent that cannot read the log still makes it a clean
- * error.
+ * The answer begins with the first bytes, so that an agent that cannot read the log still leads to an error
+ * Status.
  */
 #include <stdio.h>
 
@@ -9,17 +9,17 @@
 #include "host/api/podexec.h"
 
 struct api_stream {
-    struct body_stream stream; /* first: it is freed through it */
+    struct body_stream stream; /* first: the stream is freed through it */
     struct api *api;
-    struct api_request *request; /* NULL: its answer has begun */
+    struct api_request *request; /* NULL: the answer has begun */
     struct hold hold;
     uint64_t tag;
-    struct str container; /* in the request's arena; until the answer begins */
-    log_sink_fn *sink;    /* instead of an answer */
+    struct str container; /* in the request's arena; valid until the answer begins */
+    log_sink_fn *sink;    /* replaces the answer; NULL: none */
     void *sink_context;
     struct buf text;
     size_t sent;
-    bool begun, ended, started; /* answer begun; the host has said `end`; the host was asked */
+    bool begun, ended, started; /* the answer has begun; the host has passed `end`; the host was asked */
 };
 
 static int64_t stream_read(struct body_stream *body, char *data, size_t max)
@@ -52,7 +52,7 @@ static void stream_free(struct body_stream *body)
     mem_free(stream);
 }
 
-/* The answer begins: from now on it is a stream. */
+/* Begins the answer, as a stream. */
 static void begin_answer(struct api_stream *stream)
 {
     struct api_request *request = stream->request;
@@ -145,7 +145,7 @@ int64_t api_log_data(struct api_stream *stream, struct str bytes, bool end, cons
     return cut ? -1 : waiting;
 }
 
-/* Ends the stream of a reader that has lost the right to it. */
+/* Ends the log of a reader who has lost the right to it. */
 static void on_denied(struct hold *hold, int code)
 {
     struct api_stream *stream = container_of(hold, struct api_stream, hold);

@@ -16,7 +16,7 @@ struct render list_render(struct api_request *request, struct json_writer out)
                            .scratch = &request->arena};
 }
 
-/* Renders one object; returns its text and the place of its metadata. */
+/* Renders an object into `text`. Returns the text, and the place of its metadata. */
 static struct str render_text(const struct render *base, struct buf *text, const struct resource *resource,
                               struct object_ref object, struct str name, struct str *ret_metadata)
 {
@@ -29,7 +29,7 @@ static struct str render_text(const struct render *base, struct buf *text, const
 }
 
 void list_put_row(struct render *render, struct answer_form form, const struct resource *resource,
-                    struct object_ref object, struct str name)
+                  struct object_ref object, struct str name)
 {
     struct buf text BUF_CLEANUP = {0}, cells BUF_CLEANUP = {0};
     struct str metadata = {0}, whole = {0};

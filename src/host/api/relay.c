@@ -21,10 +21,10 @@ struct relay_thread {
     struct relay *relay;
     pthread_t thread;
     int epoll_fd, wake_fd;
-    bool shakes;                /* else it carries */
+    bool shakes;                /* the shaking thread; otherwise the carrying thread */
     bool stopping;              /* under the relay's mutex */
-    struct list_node carries;   /* the thread's own */
-    struct list_node dead;      /* likewise: closed in this turn, of which an event may still speak */
+    struct list_node carries;   /* the thread's connections */
+    struct list_node dead;      /* the thread's; closed in this turn, but an event may still refer to them */
     struct list_node newcomers; /* under the relay's mutex */
     char chunk[CARRY_CHUNK_BYTES];
 };
@@ -40,7 +40,7 @@ struct relay {
     void *closed_context;
     struct relay_thread shaker, carrier;
     pthread_mutex_t mutex;
-    struct list_node news; /* connections that have become ready or gone */
+    struct list_node news; /* connections that have become ready or have ended */
 };
 
 /* --- between threads ---------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static void relay_give(struct relay_thread *thread, struct carry *carry)
     relay_wake(thread);
 }
 
-/* Tells the loop what has become of the connection, which is the loop's once it has gone. */
+/* Reports a connection's news to the loop. Once it has ended, the loop owns the connection. */
 static void relay_tell(struct carry *carry, bool gone)
 {
     struct relay *relay = carry->relay;
@@ -75,7 +75,8 @@ static void relay_tell(struct carry *carry, bool gone)
 
 /* --- threads ------------------------------------------------------------------------------------ */
 
-/* False: the kernel has no memory, or no watch (fs.epoll.max_user_watches), for another descriptor. */
+/* Sets the events to wait for. Returns false if the kernel lacks memory, or a watch
+ * (fs.epoll.max_user_watches). */
 static bool relay_wait_for(struct relay_thread *thread, struct carry_end *end, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = end};
@@ -132,7 +133,8 @@ static void relay_go_on(struct relay_thread *thread, struct carry *carry)
         list_remove(&carry->node);
         list_append(&thread->carries, &carry->node);
     }
-    /* An end that waits for nothing would still be told of, again and again. */
+    /* An end that waits for nothing is watched edge-triggered: otherwise it would be reported again and
+     * again. */
     uint32_t outer = carry_outer_events(carry), inner = carry_inner_events(carry);
     if (!relay_wait_for(thread, &carry->outer, outer ? outer : EPOLLRDHUP | EPOLLET) ||
         !relay_wait_for(thread, &carry->inner, inner ? inner : EPOLLRDHUP | EPOLLET))
@@ -142,7 +144,7 @@ static void relay_go_on(struct relay_thread *thread, struct carry *carry)
 static void relay_on_event(struct relay_thread *thread, struct carry_end *end, uint32_t events)
 {
     struct carry *carry = end->carry;
-    if (end->fd < 0) /* it has ended in this turn */
+    if (end->fd < 0) /* the end was closed in this turn */
         return;
     if (end == &carry->outer && events & (EPOLLERR | EPOLLHUP) && carry->stage >= CARRY_FLOWS) {
         relay_end(thread, carry);
@@ -179,7 +181,7 @@ static void relay_take_newcomers(struct relay_thread *thread)
     }
 }
 
-/* How long the connection may stay in its stage; without a limit, the server's own limits end it. */
+/* Returns how long a connection may stay in its stage. Where there is no limit, the server's limits apply. */
 static int64_t relay_limit_ns(const struct relay_thread *thread, const struct carry *carry)
 {
     if (thread->shakes)
@@ -190,7 +192,7 @@ static int64_t relay_limit_ns(const struct relay_thread *thread, const struct ca
     return rests ? thread->relay->limits.rest_ms * NS_PER_MS : INT64_MAX;
 }
 
-/* Ends connections that shake hands, take the rest of an answer, or end, for too long. */
+/* Ends connections that exceed the time limit of their stage: handshake, rest of an answer, end. */
 static void relay_end_late(struct relay_thread *thread)
 {
     int64_t now_ns = relay_now_ns();
@@ -228,7 +230,7 @@ static void relay_end_all(struct relay_thread *thread)
     list_for_each_safe(node, after, &thread->carries)
     {
         struct carry *carry = container_of(node, struct carry, node);
-        carry->inner.hung = true; /* the server has ended: all that it left is sent, or nothing more */
+        carry->inner.hung = true; /* the server has ended: send what it left, then end */
         bool owes = carry->stage == CARRY_FLOWS || carry->stage == CARRY_PARTS;
         (void)(owes && carry_go_on(carry, thread->relay->tls, thread->chunk));
         relay_end(thread, carry);
@@ -240,7 +242,8 @@ static void *relay_run(void *context)
     struct relay_thread *thread = context;
     struct epoll_event events[EVENTS_A_TURN];
     int64_t looked_ns = relay_now_ns();
-    if (thread->shakes && !api_tls_connects(thread->relay->tls)) /* of this thread alone, on Linux */
+    /* nice(2) acts on this thread alone on Linux */
+    if (thread->shakes && !api_tls_connects(thread->relay->tls))
         (void)!nice(SHAKING_NICE);
     while (!relay_stops(thread)) {
         int wait_ms = list_empty(&thread->carries) ? -1 : LOOK_AGAIN_MS;
@@ -277,7 +280,7 @@ static int relay_start(struct relay *relay, struct relay_thread *thread, bool sh
                      epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, thread->wake_fd, &wake) < 0
                  ? errno
                  : 0;
-    sigfillset(&all); /* signals are the loop's */
+    sigfillset(&all); /* the loop's thread handles signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (rc == 0)
         rc = pthread_create(&thread->thread, NULL, relay_run, thread);
@@ -313,7 +316,7 @@ static void relay_has_shaken(struct relay *relay, struct carry *carry)
     relay->shaking--;
 }
 
-/* Takes the next of the news; NULL: there is none. */
+/* Takes the next connection with news, or returns NULL. */
 static struct carry *relay_next(struct relay *relay, struct relay_client *ret_client, bool *ret_gone)
 {
     struct carry *carry = NULL;
@@ -336,7 +339,7 @@ static void relay_free_carry(struct carry *carry)
     mem_free(carry);
 }
 
-/* Tells of the end of a connection. */
+/* Reports the end of a connection to the hooks, and frees it. */
 static void relay_gone(struct relay *relay, struct carry *carry)
 {
     const struct relay_hooks *hooks = &relay->hooks;
@@ -366,7 +369,7 @@ static void relay_on_news(uv_async_t *async)
         if (gone)
             relay_gone(relay, carry);
     }
-    if (carry) /* the rest comes in the next turn */
+    if (carry) /* more news in the next turn */
         uv_async_send(&relay->async);
 }
 
@@ -414,14 +417,14 @@ int relay_new(uv_loop_t *loop, struct api_tls *tls, const struct relay_hooks *ho
     return 0;
 }
 
-/* Whether another connection of the place may shake hands. */
+/* Returns whether another handshake of the address's place may begin. */
 static bool relay_has_room(const struct relay *relay, uint32_t place)
 {
     return relay->shaking < relay->limits.shaking &&
            relay->crowd.counts[place] < relay->limits.shaking_of_address;
 }
 
-/* Gives a new connection to the shaking thread. */
+/* Passes a new connection to the shaking thread. */
 static void relay_begin(struct relay *relay, int fd, uint32_t place, const struct sockaddr *address,
                         socklen_t len, void *call)
 {
@@ -493,7 +496,7 @@ void relay_close(struct relay *relay, uv_close_cb closed, void *context)
     struct relay_client client;
     struct carry *carry;
     bool gone;
-    relay_stop(&relay->shaker); /* first: it gives to the other */
+    relay_stop(&relay->shaker); /* first: it passes connections to the other thread */
     relay_stop(&relay->carrier);
     while ((carry = relay_next(relay, &client, &gone))) {
         CHECK(gone);

@@ -10,7 +10,8 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Percent-decoding; '+' is a space in queries. False: malformed, NUL or not UTF-8. */
+/* Decodes percent-encoding; '+' is a space in queries. Returns false if the text is malformed, contains NUL
+ * or is not UTF-8. */
 static bool decode(struct arena *arena, struct str text, bool query, struct str *ret_text)
 {
     char *out = arena_alloc(arena, text.len + 1);
@@ -116,7 +117,7 @@ bool request_flag(const struct api_request *request, const char *name)
            (value.len == 0 || str_is(value, "true") || str_is(value, "1") || str_is(value, "True"));
 }
 
-/* Headers must fit the connection's buffer: few and short. */
+/* Headers must fit the connection's buffer, so warnings are few and short. */
 void request_warn(struct api_request *request, const char *format, ...)
 {
     if (request->warning_count == WARNINGS_MAX)
@@ -148,8 +149,7 @@ bool request_selector(struct api_request *request, struct selector *ret_selector
     return true;
 }
 
-/* The first alternative that we can give, in the client's order, as kubectl sends them; q values are not
- * looked at. */
+/* Chooses the first form in the client's order that we have, as kubectl sends them; q values are ignored. */
 struct answer_form request_form(const struct api_request *request)
 {
     struct answer_form form = {.version = "v1"};

@@ -1,8 +1,8 @@
 /* retry.c - writes that their clients send again, because no answer came.
  *
- * The header Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) names a write; whoever sends it
- * again adds "Phalanx-Resent: MS", how long ago he sent it first. It is applied once
- * (core/receipt/receipt.h): a repetition is answered as the first one was, with the object as it is now.
+ * The header Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) identifies a write. A client that
+ * sends the write again adds "Phalanx-Resent: MS", the time since it first sent it. The write is applied once
+ * (core/receipt/receipt.h): a repetition gets the code of the first answer, and the object as it is now.
  */
 #include "host/api/request.h"
 
@@ -13,7 +13,7 @@
 enum { KEY_BYTES_MAX = 255 };
 #define RESENT_MS_MAX INT64_C(86400000)
 
-/* A write of one object, which is logged. */
+/* Returns whether the request is a write of one object, which is logged. */
 static bool may_have_id(const struct api_request *request)
 {
     bool one = request->method == METHOD_POST || request->method == METHOD_PUT ||
@@ -28,7 +28,7 @@ static void make_id(struct api_request *request)
     struct buf text BUF_CLEANUP = {0};
     uint8_t sum[SHA256_SIZE];
     buf_add_str(&text, user);
-    buf_add(&text, "", 1); /* no name has a zero */
+    buf_add(&text, "", 1); /* no name contains NUL */
     buf_add_str(&text, retry->key);
     sha256(text.data, text.len, sum);
     retry->id = arena_str(&request->arena, (struct str){(const char *)sum, REQUEST_ID_BYTES});
@@ -36,14 +36,14 @@ static void make_id(struct api_request *request)
     retry->content = hash_words(retry->content, request->body.data, request->body.len);
 }
 
-/* Whether every write that was applied since the client sent this one first has its receipt. */
+/* Returns whether there are receipts for all writes since the client first sent this one. */
 static bool receipts_reach(const struct api_request *request, int64_t resent_ms)
 {
     int64_t first_ns = request_now(request) - resent_ms * NS_PER_MS;
     return receipts_since(core_receipts(request_core(request))) < first_ns;
 }
 
-/* Whether the user may see the object as it is by now: who may create it need not. */
+/* Returns whether the user may see the object as it is now: the right to create it does not include that. */
 static bool may_see(const struct api_request *request, const struct receipt *receipt)
 {
     struct access_attributes what = request->what;

@@ -1,7 +1,6 @@
-/* Access reviews, for kubectl auth can-i and auth whoami.
- *
- * Sources: authorization.k8s.io/v1 and authentication.k8s.io/v1. Bodies come as JSON, or as protobuf from
- * clients that prefer it; answers are JSON. */
+/* review.c - access reviews, for `kubectl auth can-i` and `kubectl auth whoami`. Sources:
+ * authorization.k8s.io/v1 and authentication.k8s.io/v1. Bodies are JSON, or protobuf from clients that
+ * prefer it; answers are JSON. */
 #include "host/api/guard.h"
 #include "kube/protobuf.h"
 #include "host/api/write.h"
@@ -124,7 +123,7 @@ static void answer_token(struct api_request *request, const struct resource *row
     struct access_user user;
     struct arena *arena = &request->arena;
     struct str header = arena_printf(arena, "Bearer " STR_FORMAT, STR_ARG(text_at(spec, "token")));
-    struct doc *held = doc_new(arena, DOC_ARRAY); /* of the audiences that the asker names */
+    struct doc *held = doc_new(arena, DOC_ARRAY); /* those of the audiences in the review that apply */
     const struct doc *asked = doc_get(spec, "audiences");
     struct access_credentials credentials = {.authorization = header};
     bool known =
@@ -138,7 +137,7 @@ static void answer_token(struct api_request *request, const struct resource *row
     }
     known = known || doc_len(held) > 0;
     struct json_writer out;
-    begin_answer(request, &out, row, NULL); /* the token does not come back */
+    begin_answer(request, &out, row, NULL); /* the token is not returned */
     if (known) {
         json_pair_bool(&out, "authenticated", true);
         json_key(&out, "user");
@@ -306,7 +305,7 @@ bool handle_review(struct api_request *request, struct str group, struct str ver
         plural = path;
     for (int i = 0; i < REVIEWS; i++) {
         const struct resource *row = &review_table[i];
-        /* kubectl 1.27 knows whoami of these versions only. */
+        /* kubectl 1.27 supports whoami of these versions only. */
         bool old = i == REVIEW_SELF && (str_is(version, "v1beta1") || str_is(version, "v1alpha1"));
         if ((!old && !str_is(version, "v1")) || !str_is(group, row->group) || !str_is(plural, row->plural) ||
             row->namespaced != in_namespace)

@@ -109,7 +109,7 @@ static void add_for(struct watch_ring *ring, const struct effect *changed, const
 void watch_ring_add(struct watch_ring *ring, const struct effect *changed)
 {
     CHECK(changed->kind == EFFECT_CHANGED);
-    watchers_check_rights(ring); /* a watcher that lost its right in an earlier change gets no later one */
+    watchers_check_rights(ring); /* a watcher that lost its right by an earlier change gets no later one */
     for (int i = 0; i < RESOURCES; i++)
         if (resource_shows(&resource_table[i], changed->changed.object.kind) &&
             resource_table[i].verbs & VERB_WATCH)

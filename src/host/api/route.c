@@ -4,7 +4,7 @@
 #include "host/api/request.h"
 #include "host/api/subresource.h"
 
-/* Cuts the next segment off a path such as "namespaces/x/pods". */
+/* Removes the next segment of a path such as "namespaces/x/pods", and returns it. */
 static struct str next_segment(struct str *path)
 {
     struct str head, tail;
@@ -43,7 +43,7 @@ static void route_collection(struct api_request *request)
         if (request_flag(request, "watch") && allowed(request, VERB_WATCH))
             handle_watch(request);
         else if (request_flag(request, "watch"))
-            return; /* it is answered */
+            return; /* the request was answered */
         else
             handle_list(request);
         return;
@@ -107,7 +107,7 @@ static void route_resource(struct api_request *request)
     }
 }
 
-/* Routes the part of a path behind /api/v1/ or /apis/<group>/<version>/, which has one of these forms:
+/* Routes the part of a path after /api/v1/ or /apis/<group>/<version>/, which has one of these forms:
  *     <resource>[/<name>[/<sub>]]
  *     namespaces/<namespace>/<resource>[/<name>[/<sub>]]
  *     namespaces[/<name>]
@@ -146,7 +146,8 @@ void api_log_refuses(struct api *api, const char *why)
     snprintf(api->log_refuses, sizeof api->log_refuses, "%s", why ? why : "");
 }
 
-/* A controller whose log refuses records lives, keeps its machines and serves reads: only /readyz fails. */
+/* Answers the health checks. A controller whose log refuses records is alive, keeps its machines and serves
+ * reads: only /readyz fails. */
 static void route_health(struct api_request *request, bool readiness)
 {
     const char *why = request->api->log_refuses;
@@ -216,7 +217,7 @@ static void route_path(struct api_request *request)
         handle_discovery(request, whole);
 }
 
-/* The namespace that every cluster has from its first boot. */
+/* Dates the built-in objects by the namespace "default", which every cluster has from its first boot. */
 static void date_builtins(const struct api_request *request)
 {
     const struct object *first =

@@ -28,7 +28,7 @@ const struct seat_limits seats_of_loop = {
 struct seat_user {
     uint64_t hash;
     uint32_t taken, waiting;
-    struct list_node queues[SEAT_CLASSES]; /* of tickets */
+    struct list_node queues[SEAT_CLASSES]; /* of waiting tickets */
     struct list_node node;                 /* in seats->users */
 };
 
@@ -38,7 +38,7 @@ void seats_init(struct seats *seats, const struct seat_limits *limits)
     list_init(&seats->users);
 }
 
-/* Few users have work at once: those with seats and those that wait. */
+/* Finds or adds a user. Few users have work at once: those with seats and those that wait. */
 static struct seat_user *user_of(struct seats *seats, uint64_t hash)
 {
     list_for_each(node, &seats->users)
@@ -63,7 +63,7 @@ static void forget_idle(struct seat_user *user)
     mem_free(user);
 }
 
-/* The users stand in the order in which they were served: the one that is served now goes to the end. */
+/* Moves a user to the end: users are in the order in which they were served. */
 static void go_last(struct seats *seats, struct seat_user *user)
 {
     list_remove(&user->node);
@@ -86,7 +86,7 @@ static void sit_down(struct seats *seats, struct seat_user *user, struct seat_ti
     seats->taken_of[ticket->of]++;
 }
 
-/* Is there room in the queues for the ticket? */
+/* Returns whether the queues have space for the ticket. */
 static bool may_wait(const struct seats *seats, const struct seat_user *user,
                      const struct seat_ticket *ticket)
 {

@@ -1,8 +1,8 @@
-/* Requests on their way between the HTTP server (host/http) and their handlers: what a handler left becomes
- * an answer, a stream, or a websocket.
+/* server.c - passes requests between the HTTP server (host/http) and their handlers: a handler's outcome
+ * becomes an answer, a stream, or a websocket.
  *
  *   listener ─► plain HTTP ───────────────────────────────► http ─► begin_request ... end_request
- *          └──► relay: TLS, on threads of its own (relay.h) ──┘
+ *          └──► relay: TLS, on separate threads (relay.h) ────┘
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -28,56 +28,55 @@
 
 enum {
     HEAD_BYTES_MAX = 32 * 1024, /* URL_BYTES_MAX and the headers */
-    /* Bytes that unfinished bodies may hold beyond their first parts: all of them, and those of one
-     * address. */
+    /* Memory for unfinished bodies beyond their first parts: in all, and of one address. */
     BODIES_BYTES_MAX = 64 * 1024 * 1024,
     BODIES_OF_ADDRESS_MAX = BODIES_BYTES_MAX / 2,
-    BODY_FREE_BYTES = 16 * 1024, /* the first part */
+    BODY_FREE_BYTES = 16 * 1024, /* the first part of a body */
 };
 #define PAUSE_SAID_NS (60 * NS_PER_SECOND)
 
-/* A request from its head until its answer has left. While its answer is a stream, nothing else is kept of
- * it: there may be thousands of watches. */
+/* A request, from its head until its answer was sent. While the answer is a stream, only the stream is kept:
+ * there may be thousands of watches. */
 struct transport {
     struct api *api;
     struct http_connection *connection;
-    struct api_request *request; /* NULL: the stream alone goes on */
-    struct body_stream *stream;  /* NULL: the answer is none */
-    uint32_t body_bytes;         /* in server->body_bytes */
+    struct api_request *request; /* NULL: only the stream is left */
+    struct body_stream *stream;  /* NULL: the answer is not a stream */
+    uint32_t body_bytes;         /* counted in server->body_bytes */
     struct list_node node;       /* in server->upgrades while a websocket has the connection */
 };
 
-/* The state of a connection, also between its requests. */
+/* The state of a connection, kept between its requests. */
 struct peer {
     struct identity identity;
-    bool relayed; /* its session of TLS is in our own relay */
+    bool relayed; /* the TLS session is in our relay */
     struct sockaddr_storage from;
-    uint32_t place;           /* in server->crowd */
-    struct sockaddr_in6 here; /* our end, which may be of another family; all zero: unknown */
+    uint32_t place;           /* the address's place in server->crowd */
+    struct sockaddr_in6 here; /* our end, whose family may differ; all zero: unknown */
 };
 
 struct server {
     struct api *api;
     struct http *http;
     struct listener *listener;
-    struct relay *relay; /* NULL: plain HTTP alone */
-    bool plain;          /* HTTP without TLS is served */
+    struct relay *relay; /* NULL: plain HTTP only */
+    bool plain;          /* plain HTTP is served */
     struct crowd crowd;  /* descriptors of open connections */
     uint32_t of_address_max;
-    uint32_t body_bytes, body_bytes_of[CROWD_PLACES]; /* of bodies on their way; see BODIES_BYTES_MAX */
-    int64_t pause_said_ns;                            /* 0: never */
+    uint32_t body_bytes, body_bytes_of[CROWD_PLACES]; /* memory for unfinished bodies; see BODIES_BYTES_MAX */
+    int64_t pause_said_ns;                            /* when a pause was last reported; 0: never */
     uint16_t port;
     uv_timer_t timer;
-    uv_idle_t idle;            /* writes are to be tried again */
-    struct list_node upgrades; /* transports */
-    struct buf lines;          /* header lines of the answer that is being made */
+    uv_idle_t idle;            /* active while writes are to be tried again */
+    struct list_node upgrades; /* transports of websockets */
+    struct buf lines;          /* header lines of the current answer */
     struct api_tls *tls;       /* NULL: plain HTTP */
     const char *const *names;  /* api_options.names */
     size_t name_count;
     struct identity_controllers controllers;
-    struct api_heir heir; /* `client` NULL: clients stay */
+    struct api_heir heir; /* `client` NULL: no hand-over */
     bool handed_over;
-    int open_parts; /* handles, http, listener, relay */
+    int open_parts; /* open ones of handles, http, listener, relay */
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -167,7 +166,7 @@ static void free_request(struct transport *transport)
     transport->request = NULL;
 }
 
-/* Gives the answer away, which is whole or begins. */
+/* Sends the answer, which is complete or begins. */
 static void send_answer(struct transport *transport)
 {
     struct api_request *request = transport->request;
@@ -187,7 +186,7 @@ static void send_answer(struct transport *transport)
 
 /* --- bodies on their way ----------------------------------------------------------------------- */
 
-/* False: there is no room for so many more bytes of the body. */
+/* Counts `more` bytes of the body. Returns false if the limit does not allow them. */
 static bool count_body(struct transport *transport, size_t more)
 {
     struct server *server = transport->api->server;
@@ -226,7 +225,7 @@ static void end_request(void *context)
     mem_free(transport);
 }
 
-/* A header's value, in the request's arena. */
+/* Returns a header's value, in the request's arena. */
 static struct str header(struct api_request *request, const struct http_head *head, const char *name)
 {
     struct str value = http_head_value(head, name);
@@ -242,7 +241,7 @@ const struct access_user *transport_certificate(const struct transport *transpor
     return identity_certificate(&peer_of(transport)->identity, api->access, (int64_t)uv_hrtime(), ret_bad);
 }
 
-/* Reads the client's identity from headers and TLS. False: the request was answered. */
+/* Reads the client's identity from headers and TLS. Returns false if the request was answered. */
 static bool see_identity(struct transport *transport, const struct http_head *head)
 {
     struct api_request *request = transport->request;
@@ -272,14 +271,15 @@ static struct origin_headers origin_of(const struct http_head *head)
                                      .body = head->content_length != 0,
                                      .upgrade = http_head_value(head, "Upgrade").data != NULL,
                                      .token = http_head_value(head, "Authorization").len > 0};
-    int origins = 0; /* of Host there is one at most */
+    int origins = 0; /* Host occurs once at most */
     for (size_t i = 0; i < head->header_count; i++)
         origins += http_is_word(head->headers[i].name, "Origin");
     headers.repeated = origins > 1;
     return headers;
 }
 
-/* False: the request was answered, because a web page of another site may have had a browser send it. */
+/* Refuses requests that a web page of another site may have made a browser send. Returns false if the
+ * request was answered. */
 static bool check_origin(struct transport *transport, const struct http_head *head)
 {
     const struct server *server = transport->api->server;
@@ -344,7 +344,7 @@ static void *begin_request(void *context, struct http_connection *connection, co
     bool large = head->content_length > OBJECT_BYTES_MAX;
     if (!see_identity(transport, head) || !check_origin(transport, head)) {
         send_answer(transport);
-    } else if (large || request->bad_url || !guard_identify(request)) { /* before the body is read */
+    } else if (large || request->bad_url || !guard_identify(request)) { /* answered before the body is read */
         request->body_too_large = large && !request->refused;
         request_handle(request);
         send_answer(transport);
@@ -385,7 +385,7 @@ static void whole_request(void *context)
     answer_if_ready(transport);
 }
 
-/* A write under way stays until the host has answered it. */
+/* Returns whether a request without a client may be dropped. A write stays until the host has answered it. */
 static bool client_has_gone(void *context)
 {
     const struct transport *transport = context;
@@ -435,7 +435,8 @@ int api_reload(struct api *api, struct error *error)
     return rc;
 }
 
-/* Certificates are renewed, and tokens withdrawn, by changing their files. */
+/* Reads credentials again after a change: certificates are renewed, and tokens withdrawn, by changing
+ * files. */
 static void look_at_files(struct server *server)
 {
     struct api *api = server->api;
@@ -553,7 +554,7 @@ static void on_left(void *context, void *connection_peer)
 {
     struct server *server = context;
     struct peer *peer = connection_peer;
-    if (!peer->relayed) /* the relay tells of its own */
+    if (!peer->relayed) /* the relay counts its own connections */
         lower_crowd(server, peer->place, 1);
     identity_done(&peer->identity);
     mem_free(peer);
@@ -614,7 +615,8 @@ static int open_listener(struct server *server, uv_loop_t *loop, const struct ap
                          struct error *error)
 {
     uint32_t most = connection_limit(options->connections_max), wanted = options->connections_of_address_max;
-    /* A standby's connection that says nothing has to be there, so that its end tells of the leader's. */
+    /* A standby keeps a silent connection to the leader, whose end tells that the leader has died: accept
+     * it. */
     bool deferred = server->plain && (options->listening_fd <= 0 || server->tls);
     const struct listener_options listening = {.taken = on_client,
                                                .paused = on_accept_pause,
@@ -660,7 +662,7 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
-/* Closes the parts that are there. */
+/* Closes the parts that exist. */
 static void close_parts(struct server *server)
 {
     struct listener *listener = server->listener;
@@ -724,7 +726,7 @@ void api_close(struct api *api, void (*closed)(void *context), void *context)
         exec_drop(container_of(node, struct transport, node)->request->exec);
     }
     close_parts(server);
-    server->open_parts += 1; /* two handles, less the part that close_parts() holds for its caller */
+    server->open_parts += 1; /* two handles, less the part that close_parts() counts for its caller */
     uv_close((uv_handle_t *)&server->timer, on_handle_closed);
     uv_close((uv_handle_t *)&server->idle, on_handle_closed);
 }
@@ -747,7 +749,8 @@ static enum http_giving on_give(void *context, void *connection_peer, int fd, st
     return HTTP_GIVEN;
 }
 
-/* Gives sessions of TLS away, and those that begin. Their memory is counted here no more. */
+/* Gives the TLS sessions to the heir, also those in their handshake. Their descriptors are no longer counted
+ * here. */
 static void give_relay(struct server *server)
 {
     struct relay *relay = server->relay;

@@ -9,10 +9,10 @@
 #include "base/check.h"
 
 enum {
-    MESSAGE_BYTES_MAX = 4 * 1024 * 1024, /* of a client; clients send 32 KiB at most */
+    MESSAGE_BYTES_MAX = 4 * 1024 * 1024, /* largest message of a client; clients send 32 KiB at most */
     CHUNK_BYTES = 16 * 1024,
-    TURN_CHUNKS = 8,            /* before other connections have their turn */
-    PONG_QUEUE_MAX = 64 * 1024, /* a client that reads so little gets no pongs on top */
+    TURN_CHUNKS = 8,            /* then other connections follow */
+    PONG_QUEUE_MAX = 64 * 1024, /* a client that does not read gets no more pongs */
     END_TIMEOUT_MS = 5000,
 };
 
@@ -22,7 +22,7 @@ struct session {
     struct websocket websocket;
     int fd;
     uv_poll_t poll;
-    uv_timer_t timer; /* the first bytes; the end's time limit */
+    uv_timer_t timer; /* passes `first`; later the time limit of session_end() */
     int handles;
     struct buf first, out;
     size_t sent; /* of `out` */
@@ -53,7 +53,7 @@ void session_drop(struct session *session)
     session->handlers->release(session->context);
 }
 
-/* The client has gone. */
+/* Ends a session whose client has disconnected. */
 static void lose(struct session *session)
 {
     bool tell = !session->ending;
@@ -120,7 +120,7 @@ static void on_event(struct session *session, const struct websocket_event *even
 {
     switch (event->kind) {
     case WEBSOCKET_DATA:
-        /* Text messages too: Python's client sends str in them. */
+        /* Text messages count too: Python's client sends str in them. */
         if (!session->ending)
             session->handlers->data(session->context, event->bytes, event->first, event->last);
         break;
@@ -156,7 +156,7 @@ static void feed(struct session *session, char *data, size_t len)
     } while (event.kind != WEBSOCKET_MORE && !session->dropped);
 }
 
-/* False: the connection is over. */
+/* Reads and handles bytes. Returns false if the connection has ended. */
 static bool read_some(struct session *session)
 {
     static char chunk[CHUNK_BYTES];
@@ -188,8 +188,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         update(session);
 }
 
-/* Tells the loop which events to wait for. Ends the session once everything is sent and the client has said
- * goodbye. */
+/* Tells the loop which events to wait for. Ends the session once everything is sent and the client has sent
+ * its close frame. */
 static void update(struct session *session)
 {
     if (session->dropped)

@@ -86,7 +86,7 @@ void answer_status_causes(struct api_request *request, int code, const char *rea
 {
     struct json_writer out = answer_begin(request, code);
     begin_status(&out, code, reason, message);
-    if (code == 429 && causes) { /* of a disruption budget: as Kubernetes, the causes and no more */
+    if (code == 429 && causes) { /* of a disruption budget: as in Kubernetes, the causes only */
         json_key(&out, "details");
         json_begin_object(&out);
         put_causes(&out, causes);

@@ -1,7 +1,6 @@
 /* subresource.h - subresources of objects: .../pods/NAME/eviction, .../jobsets/NAME/status. Private to api.
  *
- * Logs, commands and the like are served elsewhere (podlog.c, podexec.c); they are in the table so that
- * discovery lists them.
+ * Logs and commands are served by podlog.c and podexec.c; they are in the table so that discovery lists them.
  */
 #ifndef PHX_HOST_API_SUBRESOURCE_H
 #define PHX_HOST_API_SUBRESOURCE_H
@@ -13,10 +12,11 @@ struct subresource {
     const char *group, *version, *kind; /* of its body; kind NULL: the object itself */
     unsigned verbs;
 };
-/* The subresources of a kind; the last has no name. */
+/* Returns the subresources of a resource, in static storage; an entry without a name ends the list. */
 const struct subresource *subresources_of(const struct resource *resource);
 
-/* `status`, `eviction`, `token`, `injections` and `diagnosis`; 404 for any other. */
+/* Serves `status`, `eviction`, `token`, `injections`, `diagnosis` and `pendingworkloads`; answers 404 for any
+ * other. */
 void handle_subresource(struct api_request *request);
 void handle_diagnosis(struct api_request *request);     /* diagnosis.c */
 void handle_token_request(struct api_request *request); /* tokenrequest.c */

@@ -7,26 +7,27 @@
 #include "base/check.h"
 #include "base/units.h"
 
-#define CHECK_AGAIN_NS (60 * NS_PER_SECOND) /* a certificate that ends ends its connections about then */
+/* an expired certificate ends its connections after about this time */
+#define CHECK_AGAIN_NS (60 * NS_PER_SECOND)
 
-enum { WATCHED_FILES = 4 }; /* certificate, key, authorities, what they revoked */
+enum { WATCHED_FILES = 4 }; /* certificate, key, authorities, their revocation list */
 
-/* A certificate and its key; stays until the last session that began with it has ended. */
+/* A certificate and its key, kept until the last session that began with them has ended. */
 struct served {
     struct pki_identity *identity;
-    gnutls_x509_trust_list_t trust; /* of a client's side; NULL: a server's */
-    uint32_t users;                 /* api_tls.served counts as one */
+    gnutls_x509_trust_list_t trust; /* of a client side; NULL: a server */
+    uint32_t users;                 /* sessions, and one for api_tls.served */
     bool ask_clients;
 };
 
 struct api_tls {
     const char *cert_path, *key_path;
-    const char *ca_path;                          /* of a client's side; NULL: a server's */
-    gnutls_certificate_credentials_t credentials; /* ask give_certificate() */
+    const char *ca_path;                          /* of a client side; NULL: a server */
+    gnutls_certificate_credentials_t credentials; /* uses give_certificate() */
     gnutls_priority_t priorities;
-    struct stat infos[WATCHED_FILES]; /* of the files when they were read */
-    bool ask_clients, forwards;       /* forwards: API_TLS_FORWARDS is offered, or taken */
-    pthread_mutex_t mutex; /* of `served` and of the users of each */
+    struct stat infos[WATCHED_FILES]; /* the files as they were when last read */
+    bool ask_clients, forwards;       /* forwards: API_TLS_FORWARDS is offered or accepted */
+    pthread_mutex_t mutex;            /* for `served`, and the `users` of each */
     struct served *served;
 };
 
@@ -89,7 +90,8 @@ static void served_release(struct api_tls *tls, struct served *served)
         served_free(served);
 }
 
-/* A controller must be one in the eyes of its own authorities: others ask the same ones. */
+/* Checks that our certificate is a controller's by our own authorities: other controllers use the same
+ * ones. */
 static int check_own(const struct served *served, const char *cert_path, struct error *error)
 {
     gnutls_datum_t chain[PKI_CHAIN_MAX];
@@ -121,9 +123,9 @@ int api_tls_reload(struct api_tls *tls, struct error *error)
     return 0;
 }
 
-/* gnutls_certificate_retrieve_function2: called while the client's first message is read, in time to ask for
- * a certificate. No authorities are named: clients then show what they have, also one of an authority that
- * was added since they connected last. */
+/* A gnutls_certificate_retrieve_function2: called while the client's first message is read, in time to ask
+ * for a certificate. Names no authorities, so that clients show any certificate they have, also one of an
+ * authority that was added since. */
 static int give_certificate(gnutls_session_t session, const gnutls_datum_t *authorities, int authority_count,
                             const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
                             gnutls_pcert_st **ret_certs, unsigned *ret_count, gnutls_privkey_t *ret_key)
@@ -143,7 +145,7 @@ static int give_certificate(gnutls_session_t session, const gnutls_datum_t *auth
     return 0;
 }
 
-/* Takes `settings`, which name the files. */
+/* Copies `settings`, which name the files, and loads them. */
 static int tls_open(const struct api_tls *settings, struct api_tls **ret_tls, struct error *error)
 {
     struct api_tls *tls = mem_alloc(sizeof *tls);
@@ -180,7 +182,7 @@ int api_tls_new_client(const char *cert_path, const char *key_path, const char *
 
 void api_tls_take_forwards(struct api_tls *tls)
 {
-    CHECK(tls->ask_clients); /* else a controller cannot be told from others */
+    CHECK(tls->ask_clients); /* otherwise controllers could not be distinguished from other clients */
     tls->forwards = true;
 }
 
@@ -307,7 +309,7 @@ void api_tls_peer_free(struct api_tls_peer *peer)
     mem_free(peer);
 }
 
-/* Checks the chain, unless that was done a short time ago. */
+/* Checks the chain, unless it was checked a short time ago. */
 static void peer_check(struct api_tls_peer *peer, struct access *access, int64_t now_ns)
 {
     uint64_t generation = access_generation(access);

@@ -1,8 +1,9 @@
-/* serviceaccounts/<name>/token: TokenRequest of authentication.k8s.io/v1, for `kubectl create token`.
+/* tokenrequest.c - serviceaccounts/<name>/token: TokenRequest of authentication.k8s.io/v1, for `kubectl
+ * create token`.
  *
- * The server stores nothing: a token is valid because it is signed (host/access/accounts.h), until it expires
- * or the object that it names is gone. Refusals are in Kubernetes' words (pkg/apis/authentication/validation,
- * registry/core/serviceaccount/storage/token.go). */
+ * The server stores no tokens: a token is valid because it is signed (host/access/accounts.h), until it
+ * expires or the object that it is bound to is deleted. Refusals have the words of Kubernetes
+ * (pkg/apis/authentication/validation, registry/core/serviceaccount/storage/token.go). */
 #include <time.h>
 
 #include "host/access/accounts.h"
@@ -39,10 +40,10 @@ static bool read_times(struct asking *asking)
     if (asking->seconds > SECONDS_ASKED_MAX)
         return invalid(asking, "spec.expirationSeconds", asking->seconds,
                        "may not specify a duration larger than 2^32 seconds");
-    /* as behind kube-apiserver's service-account-max-token-expiration */
+    /* as with kube-apiserver's service-account-max-token-expiration */
     if (asking->seconds > SECONDS_GIVEN_MAX)
         asking->seconds = SECONDS_GIVEN_MAX;
-    asking->claims.from_s = time(NULL); /* the clock that it is judged by */
+    asking->claims.from_s = time(NULL); /* the clock by which it will be checked */
     asking->claims.until_s = asking->claims.from_s + asking->seconds;
     return true;
 }
@@ -63,7 +64,7 @@ static bool read_audiences(struct asking *asking)
     return true;
 }
 
-/* Reads the Pod or Secret with which the token ends. */
+/* Reads the Pod or Secret that the token is bound to. */
 static bool read_bound(struct asking *asking)
 {
     struct api_request *request = asking->request;

@@ -4,8 +4,8 @@
  *     /apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/NAME/pendingworkloads
  *     /apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/NS/localqueues/NAME/pendingworkloads
  *
- * ?offset=N (default 0) and ?limit=N (default PENDING_DEFAULT) choose a part. Source: kubernetes-sigs/kueue,
- * apis/visibility.
+ * ?offset=N (default 0) and ?limit=N (default PENDING_DEFAULT) select a part of the list. Source:
+ * kubernetes-sigs/kueue, apis/visibility.
  */
 #ifndef PHX_HOST_API_VISIBILITY_H
 #define PHX_HOST_API_VISIBILITY_H
@@ -14,7 +14,8 @@
 
 enum { PENDING_DEFAULT = 1000 };
 
-/* Answers a PendingWorkloadsSummary; 404: no such queue, 400: offset or limit is no number, 405: no GET. */
+/* Answers with a PendingWorkloadsSummary; with 404 if there is no such queue, 400 if offset or limit is not a
+ * number, 405 if the method is not GET. */
 void handle_pending(struct api_request *request);
 
 #endif

@@ -1,7 +1,7 @@
-/* A watcher is a cursor into the ring. While it is idle it holds no text; its next events are written into
- * `text` when its connection asks for them, a few KB ahead at most. A watcher that also reports existing
- * objects first takes down their names and renders the objects as its client reads (list.c explains this);
- * the names of all such watchers together are bounded. */
+/* watch.c - watchers: each is a cursor into the ring. An idle watcher holds no text; its next events are
+ * written into `text` when its connection asks for them, a few KB ahead at most. A watcher that also reports
+ * existing objects first collects their names, and renders the objects as its client reads (see list.c); the
+ * memory for the names of all such watchers is limited. */
 #include <stdio.h>
 
 #include "host/api/guard.h"
@@ -11,7 +11,7 @@
 enum {
     TEXT_AHEAD = 16 * 1024,
     FIRST_BYTES_MAX = 64 * 1024 * 1024,
-    LOOKS_A_READ = 512, /* changes that are looked at before other connections have their turn */
+    LOOKS_A_READ = 512, /* then other connections follow */
 };
 #define BOOKMARK_NS (60 * NS_PER_SECOND)
 
@@ -22,18 +22,18 @@ struct watcher {
     const struct resource *resource;
     struct str namespace_; /* empty: all */
     struct selector selector;
-    struct arena arena; /* of the selector; most have none, and a first block takes 2 KB */
+    struct arena arena; /* of the selector; most selectors need none, and a first block takes 2 KB */
     struct answer_form form;
-    uint64_t next;      /* number of the next change to look at */
-    uint64_t after_seq; /* changes up to here are known to the client */
-    uint64_t start_seq; /* core_seq when it began; see `matched` */
+    uint64_t next;      /* number of the next change to examine */
+    uint64_t after_seq; /* the client knows the changes up to here */
+    uint64_t start_seq; /* core_seq() when the watch began; see `matched` */
     bool idle, columns_sent, bookmarks, ended;
     int64_t end_ns, bookmark_ns; /* 0: none */
-    struct u64_map matched;      /* uids that match a mutable selector, as the client knows them */
+    struct u64_map matched;      /* uids that match a mutable selector, as far as the client knows */
     struct guard_pass *pass;     /* NULL: no access control */
     struct buf text;
     size_t sent;      /* of text */
-    struct buf first; /* "namespace\0name\0" of existing objects that have not been sent */
+    struct buf first; /* "namespace\0name\0" of existing objects that were not sent yet */
     size_t first_next;
     char namespace_text[];
 };
@@ -101,7 +101,8 @@ static bool concerns(const struct watcher *watcher, const struct change *change)
            (watcher->selector.name.len == 0 || str_equal(watcher->selector.name, change->name));
 }
 
-/* The type as this watcher sees it; NULL: not for it. An object that ceases to match is gone for it. */
+/* Returns the type of a change as this watcher sees it, or NULL if it does not concern the watcher. An
+ * object that no longer matches appears as deleted. */
 static const char *type_for(struct watcher *watcher, const struct change *change)
 {
     static const char *const names[] = {
@@ -134,7 +135,8 @@ static struct str next_first(struct watcher *watcher)
     return text;
 }
 
-/* Writes the next object that existed when the watch began, as it is now; a deleted one is left out. */
+/* Writes the next object that existed when the watch began, in its present state. Leaves out a deleted
+ * one. */
 static void put_first(struct watcher *watcher)
 {
     const struct api *api = watcher->ring->api;
@@ -160,7 +162,7 @@ static void put_first(struct watcher *watcher)
         drop_first(watcher);
 }
 
-/* Writes what follows. Returns whether changes are left that nobody has looked at. */
+/* Writes the following changes. Returns whether changes are left that were not examined. */
 static bool fill(struct watcher *watcher)
 {
     struct watch_ring *ring = watcher->ring;
@@ -196,7 +198,7 @@ static int64_t watcher_read(struct body_stream *stream, char *data, size_t max)
             return -1;
         buf_done(&watcher->text);
         watcher->idle = !more;
-        if (more) /* for whoever has its turn until then */
+        if (more) /* other connections have their turn first */
             transport_wake(watcher->stream.transport);
         return 0;
     }
@@ -232,7 +234,7 @@ void watchers_notice(struct watch_ring *ring, const struct change *change, uint6
     list_for_each(node, &ring->watchers[change->resource])
     {
         struct watcher *watcher = container_of(node, struct watcher, node);
-        /* An idle watcher has seen everything of its resource, so its cursor needs no care until now. */
+        /* An idle watcher has seen every change of its resource, so its cursor may lag until now. */
         if (!watcher->idle || !concerns(watcher, change))
             continue;
         watcher->next = number;
@@ -240,7 +242,7 @@ void watchers_notice(struct watch_ring *ring, const struct change *change, uint6
     }
 }
 
-/* Writes the last event of a watch whose right has ended. */
+/* Writes the last event of a watch whose user has lost the right to it. */
 static void put_denied(struct watcher *watcher, int code)
 {
     struct json_writer out = {.out = &watcher->text};
@@ -284,7 +286,7 @@ void watchers_end(struct watch_ring *ring)
         list_for_each_safe(node, after, &ring->watchers[i])
         {
             struct watcher *watcher = container_of(node, struct watcher, node);
-            watcher->ended = true; /* behind the objects that it began with */
+            watcher->ended = true; /* after the objects that it began with */
             watcher->next = ring->next;
             wake(watcher);
         }

@@ -7,11 +7,11 @@
 #include "host/api/seats.h"
 #include "host/api/write.h"
 
-/* The work of one request, on a thread of the pool or in its turn of the loop. */
+/* The work of one request, on a thread of the pool or in a turn of the loop. */
 struct work {
-    struct seat_ticket ticket; /* first */
+    struct seat_ticket ticket; /* must be first */
     struct worker *worker;
-    struct api_request *request; /* NULL: the API has closed, or its turn is over */
+    struct api_request *request; /* NULL: the API has closed, or the turn has ended */
     void (*compute)(struct api_request *request);
     void (*go_on)(struct api_request *request);
     uv_work_t job;
@@ -19,12 +19,12 @@ struct work {
     bool started, on_loop;
 };
 
-/* Outlives the API until libuv has given back what was started. */
+/* The API's work. Lives until libuv has returned all work that was started, also after the API has closed. */
 struct worker {
-    struct seats seats, turns; /* of the pool; of the loop */
-    struct work *turn;         /* keeps the loop's seat until the loop's next turn; NULL: none does */
+    struct seats seats, turns; /* seats of the pool; of the loop */
+    struct work *turn;         /* has the loop's seat until the loop's next turn; NULL: none */
     struct list_node works;
-    uv_mutex_t mutex; /* of `computing` */
+    uv_mutex_t mutex; /* for `computing` */
     uv_cond_t idle;
     uint32_t computing;
     bool closed;
@@ -39,8 +39,8 @@ static struct worker *worker_of(struct api *api)
 {
     if (api->worker)
         return api->worker;
-    /* Requests are built by one thread and freed by another: with an arena of the heap for each thread, each
-     * would keep the memory of the largest request. */
+    /* One thread allocates a request and another frees it. With a heap arena per thread, each arena would
+     * keep the memory of the largest request. */
     (void)mallopt(M_ARENA_MAX, 1);
     struct worker *worker = mem_alloc(sizeof *worker);
     seats_init(&worker->seats, &seats_of_pool);
@@ -66,7 +66,7 @@ static void free_work(struct work *work)
     mem_free(work);
 }
 
-/* The loop comes first where processors are few. On Linux nice(2) is the thread's. */
+/* Gives the loop priority where processors are few. On Linux nice(2) acts on the thread. */
 static void yield_to_loop(void)
 {
     static _Thread_local bool yields;
@@ -75,7 +75,7 @@ static void yield_to_loop(void)
     yields = true;
 }
 
-/* On a thread of the pool. */
+/* Called on a thread of the pool. */
 static void on_work(uv_work_t *job)
 {
     yield_to_loop();
@@ -120,7 +120,7 @@ static void on_worked(uv_work_t *job, int status)
         request_finish(request);
     if (hooks->ends)
         hooks->ends(hooks->context);
-    request_retry_soon(api); /* the daemon has to run to send it */
+    request_retry_soon(api); /* the loop has to run to send it */
 }
 
 static void start(struct work *work)
@@ -153,13 +153,14 @@ static struct work *work_new(struct api_request *request, void (*compute)(struct
     return work;
 }
 
-/* Where its seats are. */
+/* Returns the seats that the work needs. */
 static struct seats *seats_of(struct work *work)
 {
     return work->on_loop ? &work->worker->turns : &work->worker->seats;
 }
 
-/* True: it has a seat. Otherwise it waits, or was answered and is gone. */
+/* Asks for a seat. Returns true if the work has one. Otherwise it waits, or the request was answered and the
+ * work freed. */
 static bool sits_down(struct work *work, enum seat_class of, uint32_t weight)
 {
     struct api_request *request = work->request;
@@ -186,7 +187,7 @@ void work_start(struct api_request *request, void (*compute)(struct api_request 
 
 /* --- turns of the loop ------------------------------------------------------------------------- */
 
-/* Gives the loop's seat back. Returns the work that has it now. */
+/* Gives back the loop's seat. Returns the work that now has it. */
 static struct work *end_turn(struct work *work)
 {
     struct seat_ticket *next = seats_leave(&work->worker->turns, &work->ticket);
@@ -194,7 +195,7 @@ static struct work *end_turn(struct work *work)
     return next ? container_of(next, struct work, ticket) : NULL;
 }
 
-/* Carries the work out. True: that was much, and nothing else follows in this turn of the loop. */
+/* Does the work. Returns true if it was much, so that nothing else follows in this turn of the loop. */
 static bool take_turn(struct work *work)
 {
     struct api_request *request = work->request;
@@ -223,7 +224,7 @@ void work_in_turn(struct api_request *request, void (*compute)(struct api_reques
     size_t bytes = request->arena.used_bytes + 1;
     work->on_loop = true;
     if (sits_down(work, SEAT_OF_ROLE, bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX) && !take_turn(work))
-        CHECK(!end_turn(work)); /* who waits has waited for a turn that was much */
+        CHECK(!end_turn(work)); /* work waits only after a turn that was much */
 }
 
 void work_next_turn(struct api *api)

@@ -66,7 +66,7 @@ static void answer_reply(struct api_request *request, const struct effect *reply
     }
 }
 
-/* Notes the result of one deletion of many; an object that is already gone is no failure. */
+/* Records the result of one deletion of many. An object that no longer exists is not a failure. */
 static void note_victim(struct api_request *request, int code, const char *reason, struct str message)
 {
     struct write_job *job = request->write;
@@ -77,18 +77,18 @@ static void note_victim(struct api_request *request, int code, const char *reaso
     job->failed_message = arena_str(&request->arena, message);
 }
 
-/* Did the write lose against another? Then it is tried again on the new object. */
+/* Returns whether the write has lost against another one, and is tried again on the new object. */
 static bool tries_again(const struct write_job *job, int code)
 {
     if (job->own_version || job->tries >= WRITE_TRIES_MAX)
         return false;
     if (job->form == PATCH_APPLY)
-        return code == 404 || code == 409; /* it came or went between */
+        return code == 404 || code == 409; /* the object was created or deleted in between */
     bool generated = job->event.verb == WRITE_CREATE && job->event.name.len == 0;
     return code == 409 && ((job->form && job->event.if_version) || generated);
 }
 
-/* Sets the members that the server fills in, as they are now or would be. */
+/* Sets the members that the server fills in, as they are or would be. */
 static void fill_in(struct api_request *request, struct doc *object, const struct doc *live)
 {
     static const char *const kept[] = {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
@@ -129,7 +129,7 @@ static struct doc *with_metadata(struct arena *arena, const struct doc *live, co
     return object;
 }
 
-/* Answers a dry run with the object as it would be written, with the defaults. */
+/* Answers a dry run with the object as it would be written, with defaults. */
 static void answer_dry_run(struct api_request *request)
 {
     struct write_job *job = request->write;
@@ -139,7 +139,7 @@ static void answer_dry_run(struct api_request *request)
         request->code = job->eviction ? 201 : 200;
         return;
     }
-    object = (struct doc *)job->event.document; /* the tree of event.body, which nobody needs any more */
+    object = (struct doc *)job->event.document; /* the tree of event.body, which is not needed any more */
     if (!object)
         CHECK(json_parse(&request->arena, job->event.body, &object, NULL) == 0);
     if (job->event.verb == WRITE_REPLACE || job->event.verb == WRITE_METADATA)
@@ -156,7 +156,7 @@ static void answer_dry_run(struct api_request *request)
     json_put_doc(&out, object);
 }
 
-/* As much as the log takes in one commit is under way: the client comes again by itself. */
+/* Answers 429 if as many writes are pending as the log takes in one commit. The client retries by itself. */
 static bool too_many(struct api_request *request)
 {
     if (request->api->writes_pending < WRITES_PENDING_MAX)
@@ -194,7 +194,8 @@ static void replace_builtin(struct api_request *request)
     write->uid_text = (struct str){0};
 }
 
-/* Events of the control plane's own are read only. True: the write was of one, and is answered. */
+/* Refuses writes of the control plane's own Events, which are read-only. Returns true if the write was
+ * answered. */
 static bool refuse_note(struct api_request *request)
 {
     const struct write_job *job = request->write;
@@ -220,7 +221,7 @@ void write_draw_name(struct write_job *job)
         CHECK(gnutls_rnd(GNUTLS_RND_NONCE, &job->event.draw, sizeof job->event.draw) == 0);
 }
 
-/* False: the core has refused the write, which is answered or will be tried again. */
+/* Returns false if the core has refused the write, which was answered or will be tried again. */
 static bool check_with_core(struct api_request *request)
 {
     struct write_job *job = request->write;
@@ -247,7 +248,7 @@ void write_drop_prepared(struct api_request *request)
     request->write->event.prepared = NULL;
 }
 
-/* Returns whether the host has the write, and what was prepared of it. */
+/* Returns whether the host has taken over the write, with what was prepared of it. */
 static bool hand_over(struct api_request *request)
 {
     struct write_job *job = request->write;
@@ -255,12 +256,12 @@ static bool hand_over(struct api_request *request)
     replace_builtin(request);
     if (!job->victims && refuse_note(request))
         return false;
-    if (!job->event.prepared) /* each try has another name */
+    if (!job->event.prepared) /* each try draws another name */
         write_draw_name(job);
     if (!guard_write(request, &job->event) || !check_with_core(request))
         return false;
     if (job->dry_run) {
-        write_drop_prepared(request); /* before another thread has the request */
+        write_drop_prepared(request); /* before another thread gets the request */
         if (!job->victims)
             write_beside(request, answer_dry_run, write_forget_live);
         return false;
@@ -383,9 +384,9 @@ void request_forget_write(struct api_request *request)
 
 /* --- create, replace --------------------------------------------------------------------------- */
 
-enum { TOLD_MAX = 4096 }; /* users; beyond that all are told again */
+enum { TOLD_MAX = 4096 }; /* users; beyond that, all are warned again */
 
-/* Has the user been told about images? Once is enough. */
+/* Returns whether the user was warned about images before. One warning is enough. */
 static bool told_of_images(struct api_request *request)
 {
     struct str user = request->user ? request->user->name : (struct str){0};

@@ -22,7 +22,7 @@ static bool read_options(struct api_request *request, struct write_job *job, con
         if (str_is(policy, policies[i]))
             job->event.propagation = (enum propagation)i;
     if (policy.len == 0 && doc_bool(doc_get(options, "orphanDependents"), false))
-        job->event.propagation = PROPAGATION_ORPHAN; /* the older way to say it */
+        job->event.propagation = PROPAGATION_ORPHAN; /* the older option with this meaning */
     if (policy.len && job->event.propagation == PROPAGATION_DEFAULT) {
         answer_status(request, 422, "Invalid",
                       "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: "
@@ -55,8 +55,8 @@ void handle_delete(struct api_request *request)
     write_submit(request);
 }
 
-/* policy/v1 Eviction: what `kubectl drain` asks for. The task is told, and has its grace to save a
- * checkpoint; the pod is gone when it has ended. */
+/* policy/v1 Eviction, as `kubectl drain` sends it. The task is notified, and may save a checkpoint within
+ * its grace period; the Pod is deleted when the task has ended. */
 void handle_evict(struct api_request *request)
 {
     struct doc *eviction = NULL;
@@ -91,14 +91,14 @@ static void collect(void *context, struct object_ref object, struct str name)
     struct collecting *collecting = context;
     struct arena *arena = &collecting->request->arena;
     if (collecting->victims.len == DELETE_COLLECTION_MAX ||
-        object.kind == OBJECT_EVENT || /* the control plane's own stay */
+        object.kind == OBJECT_EVENT || /* the control plane's own Events stay */
         !select_object(&collecting->selector, request_core(collecting->request), object, name, arena))
         return;
     struct victim victim = {arena_str(arena, object_name(object).namespace_), arena_str(arena, name)};
     vec_push(&collecting->victims, victim);
 }
 
-/* The next batch. All of it goes to the log in one commit. */
+/* Submits the next batch, all of which goes to the log in one commit. */
 void write_delete_next(struct api_request *request)
 {
     struct write_job *job = request->write;
@@ -119,7 +119,7 @@ void write_delete_next(struct api_request *request)
 
 void handle_delete_collection(struct api_request *request)
 {
-    struct write_job *job = write_job_new(request, WRITE_DELETE); /* without an id: it is many writes */
+    struct write_job *job = write_job_new(request, WRITE_DELETE); /* without an id: these are many writes */
     struct collecting collecting = {.request = request};
     if (!read_delete_options(request, job) || !request_selector(request, &collecting.selector))
         return;

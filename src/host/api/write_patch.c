@@ -3,8 +3,8 @@
 #include "host/api/work.h"
 #include "host/api/write.h"
 
-/* Returns the document that a user wrote for a Job or Pod. The API shows more (the selector, labels,
- * environment), which must not become part of the user's document. NULL: the object has none. */
+/* Returns the document that a user wrote for a Job or Pod, or NULL if the object has none. The API shows
+ * more (the selector, labels, environment), which must not become part of that document. */
 static const struct doc *own_document(struct object_ref object)
 {
     if (object.kind == OBJECT_JOB && object.job->jobset->form == FORM_JOB)
@@ -14,7 +14,7 @@ static const struct doc *own_document(struct object_ref object)
     return NULL;
 }
 
-/* Returns `shown` with the fields of the user's document in place of those made from them. */
+/* Returns `shown` with the fields of the user's document in place of those derived from them. */
 static struct doc *as_written(struct api_request *request, const struct doc *shown, const struct doc *written)
 {
     static const char *const kept[] = {"name",
@@ -36,7 +36,7 @@ static struct doc *as_written(struct api_request *request, const struct doc *sho
     return object;
 }
 
-/* The object as the API shows it. */
+/* Renders the object as the API shows it. */
 static void render_of(struct api_request *request, struct object_ref object, struct buf *text)
 {
     struct render render = {.out = {.out = text},
@@ -46,7 +46,7 @@ static void render_of(struct api_request *request, struct object_ref object, str
     render_object(&render, request->resource, object, request->name);
 }
 
-/* Takes the text of the object as it is now; work beside the loop reads that. */
+/* Stores the text of the object as it is now, for work on another thread. */
 static void take_live(struct api_request *request)
 {
     struct object_ref object;
@@ -64,7 +64,7 @@ void write_forget_live(struct api_request *request)
     buf_done(&request->live.text);
 }
 
-/* May the write be worked out without the core? */
+/* Returns whether the write can be prepared without the core. */
 static bool stands_alone(const struct api_request *request)
 {
     return resource_is_kept(request->resource) && !request->write->status;
@@ -158,7 +158,8 @@ void write_keep_written(struct api_request *request, struct doc *object)
     }
 }
 
-/* Kubernetes knows the schema of its own kinds only; custom resources have no strategic merge. */
+/* Returns whether strategic merge applies: Kubernetes has it for its own kinds only, not for custom
+ * resources. */
 static bool is_built_in(const struct resource *resource)
 {
     return !str_ends(str_from(resource->group), STR(".x-k8s.io"));
@@ -169,7 +170,7 @@ static bool change(struct api_request *request, struct doc **object)
     struct write_job *job = request->write;
     struct error error = {0};
     int rc = 0;
-    if (job->form == PATCH_MERGE || job->form == PATCH_APPLY) /* of status: its fields have no owners */
+    if (job->form == PATCH_MERGE || job->form == PATCH_APPLY) /* of a status: its fields have no owners */
         *object = patch_merge(&request->arena, *object, job->patch);
     else if (job->form == PATCH_STRATEGIC)
         rc = patch_strategic(&request->arena, schema_of(*object), object, job->patch, &error);
@@ -183,8 +184,8 @@ static bool change(struct api_request *request, struct doc **object)
     return rc == 0 && (*object)->kind == DOC_OBJECT;
 }
 
-/* Applies to the object at its present version; the result is written only if the object still has that
- * version. */
+/* Applies the patch to the object at its present version. The result is written only if the object still has
+ * that version. */
 static bool prepare_apply(struct api_request *request)
 {
     struct write_job *job = request->write;
@@ -228,7 +229,7 @@ static bool prepare_patch(struct api_request *request)
                                                     : body_accept(request, object, false, &job->event));
 }
 
-/* Reads, patches and submits on condition that nothing changed between; a conflict begins it again. */
+/* Reads, patches and submits, provided that nothing has changed in between; a conflict starts it again. */
 void write_patch_run(struct api_request *request)
 {
     write_prepare(request, prepare_patch);
@@ -295,7 +296,7 @@ void handle_patch(struct api_request *request)
     job->patch = patch;
     job->form = form;
     job->force = request_flag(request, "force");
-    /* A client that puts a resourceVersion into its patch wants the conflict itself. */
+    /* A client with a resourceVersion in its patch wants to see the conflict itself. */
     job->own_version = doc_path(patch, "metadata", "resourceVersion", NULL) != NULL;
     write_patch_run(request);
 }

@@ -1,7 +1,7 @@
-/* PUT and PATCH of status. The control plane sets the status of its own objects: a client's status is checked
- * for form and then ignored, as a Kubernetes controller would overwrite it a moment later. A client's status
- * is kept for a JobSet or Job that another controller manages (spec.managedBy), for the AdmissionChecks of a
- * Workload whose queue asks for them, and for an AdmissionCheck itself. */
+/* write_status.c - PUT and PATCH of status. The control plane sets the status of its own objects: a client's
+ * status is parsed and then ignored, with a warning, as a Kubernetes controller would overwrite it a moment
+ * later. A client's status is stored for a JobSet or Job that another controller manages (spec.managedBy),
+ * for the AdmissionChecks of a Workload whose queue asks for them, and for an AdmissionCheck itself. */
 #include "host/api/write.h"
 
 static void overrule(struct api_request *request)
@@ -79,8 +79,7 @@ void handle_status(struct api_request *request)
         return;
     }
     CHECK(request_find(request, &found));
-    if (str_is(request_query(request, "dryRun"),
-               "All")) { /* the object stays as it is, and is the answer */
+    if (str_is(request_query(request, "dryRun"), "All")) { /* the object does not change, and is the answer */
         answer_object(request, 200, found, request->name);
         return;
     }

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "core/words/order.h"
 
-enum { LOOK_MS = 20, FACTS_BYTES = 256 /* of a rank beside its record */ };
+enum { LOOK_MS = 20, FACTS_BYTES = 256 /* of a rank, besides its record */ };
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -42,8 +42,8 @@ struct taken {
     struct buf record;
 };
 
-/* Takes the dump that a process which cannot be asked may have left since it began; otherwise the record of
- * libphalanx counts. */
+/* Takes a dump that the process has written since it began, or libphalanx's record. For processes whose dump
+ * cannot be requested. */
 static bool take_unasked(const struct rank_process *process, size_t each, struct buf *out)
 {
     if (dump_put(out, process, process->begun_ns, each))
@@ -53,12 +53,13 @@ static bool take_unasked(const struct rank_process *process, size_t each, struct
     return process->recorded;
 }
 
-/* Until all that were asked have written, or the time is over. A rank that has PyTorch's groups beside others
- * is judged by these alone: so there is nothing in the place of a dump that does not come. */
+/* Requests dumps, and waits until all have arrived or the time has expired. A rank whose requested dump does
+ * not arrive gets no record: a rank with PyTorch's groups must be judged by these, not by libphalanx's
+ * barrier. */
 static void take_records(const struct collect_order *order, const rank_list *ranks, struct taken *taken,
                          size_t each)
 {
-    /* File systems stamp with this clock, which is up to a tick behind the precise one. */
+    /* File systems take time stamps from this clock, which may be a tick behind the precise one. */
     int64_t since_ns = clock_ns(CLOCK_REALTIME_COARSE), end_ns = clock_ns(CLOCK_MONOTONIC) + order->within_ns;
     size_t left = 0;
     for (size_t i = 0; i < ranks->len; i++) {

@@ -15,7 +15,7 @@
 
 enum { ENVIRONMENT_MAX = 4 << 20, SMALL_MAX = 4096, RANKS_MAX = 4096 };
 
-/* The whole file, up to `most` bytes. */
+/* Reads the whole file, up to `most` bytes. */
 static bool read_proc(int pid, const char *name, size_t most, struct buf *ret_text)
 {
     char path[64];
@@ -34,7 +34,7 @@ static bool read_proc(int pid, const char *name, size_t most, struct buf *ret_te
     return count >= 0;
 }
 
-/* The variable's value; empty: it is not set. */
+/* Returns the variable's value, empty if it is not set. */
 static struct str variable(struct str environment, const char *name)
 {
     size_t length = strlen(name);
@@ -48,7 +48,7 @@ static struct str variable(struct str environment, const char *name)
     return STR("");
 }
 
-/* Reads "pid (any name) S ppid ...": the fields behind the last ')'. */
+/* Parses "pid (any name) S ppid ...": the fields after the last ')'. */
 static void read_stat(struct rank_process *process, struct buf *scratch)
 {
     if (!read_proc(process->pid, "stat", SMALL_MAX, scratch))
@@ -97,7 +97,8 @@ static bool read_segment(int pid, const char *fd_name, struct jobwire_flight *re
            ret_record->ended <= ret_record->begun && ret_record->begun <= ret_record->ended + 1;
 }
 
-/* Reads the record of a process. A forked child has its parent's record, which counts for the parent only. */
+/* Reads the record of a process. A forked child inherits its parent's record, which counts for the parent
+ * only. */
 static void read_record(struct rank_process *process)
 {
     char path[32];
@@ -112,7 +113,7 @@ static void read_record(struct rank_process *process)
     struct buf status BUF_CLEANUP = {0};
     if (!inherited || !read_proc(process->pid, "status", SMALL_MAX, &status))
         return;
-    /* In a pid namespace of its own it knows itself by another number. */
+    /* Inside its own pid namespace the process knows another pid, which is the last number of NSpid. */
     char line[48];
     int length = snprintf(line, sizeof line, "\t%u\n", process->record.pid);
     const char *numbers = memmem(status.data, status.len, "NSpid:", 6);
@@ -152,7 +153,7 @@ static void look(uint64_t task, int pid, struct arena *arena, struct buf *scratc
         vec_push(ranks, process);
 }
 
-/* Sorts by rank; the process that speaks for a rank comes first. */
+/* Sorts by rank. Of several processes of a rank, the one that represents it comes first. */
 static int compare(const void *a, const void *b)
 {
     const struct rank_process *x = a, *y = b;

@@ -14,8 +14,8 @@
 
 #define DUMP_BYTES_MAX   ((size_t)64 << 20)
 #define MEMORY_BYTES_MAX ((size_t)1 << 30)
-#define GROUP            "phalanx" /* PyTorch names its own by numbers */
-enum { BARRIERS_TOLD = 2 };        /* the newest; of those before all members have finished the same */
+#define GROUP            "phalanx" /* PyTorch's groups have numbers as names */
+enum { BARRIERS_TOLD = 2 };        /* the newest ones; all members have finished those before */
 
 /* --- libphalanx ----------------------------------------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ void record_put(struct buf *out, const struct jobwire_flight *record)
 
 /* --- PyTorch -------------------------------------------------------------------------------------------- */
 
-/* As the process sees it, whatever its root and working directory are. */
+/* Writes the path as the process sees it, whatever its root and working directory are. */
 static void path_of(struct buf *path, const struct rank_process *process, struct str prefix,
                     const char *ending)
 {

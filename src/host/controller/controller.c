@@ -15,11 +15,12 @@
 #define MAINTAIN_IDLE_NS  (500 * NS_PER_MS)
 #define MAINTAIN_BUSY_NS  (2 * NS_PER_MS)
 #define LOG_BYTES_DEFAULT (UINT64_C(4) << 30)
-/* A hand-over waits for so long for requests that have begun, then for clients that take their answers. */
+/* Time limit of a hand-over for requests that have begun, and then (TAKE_NS) for clients to read their
+ * answers. */
 #define HAND_OVER_NS (500 * NS_PER_MS)
-/* Clients with TLS may ask once more for so long, and learn that their connection ends. */
-#define TLS_NS       (50 * NS_PER_MS)
-#define TAKE_NS      (1000 * NS_PER_MS)
+/* Time for TLS clients to send one more request, and so to learn that their connection ends. */
+#define TLS_NS  (50 * NS_PER_MS)
+#define TAKE_NS (1000 * NS_PER_MS)
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -50,11 +51,11 @@ uint64_t controller_draw(void)
 static int reload_wire_tls(struct controller *controller, struct error *error)
 {
     int rc = wire_tls_reload(controller->wire_tls, error);
-    controller->peers_round += rc == 0; /* who is connected is looked at again */
+    controller->peers_round += rc == 0; /* checks the certificates of connected agents again */
     return rc;
 }
 
-/* Does the work that can wait; a part each time while there is much of it. */
+/* Does the work that can wait. Runs a slice each time while there is much of it. */
 static void maintain(struct controller *controller)
 {
     struct error error;
@@ -71,7 +72,7 @@ static void maintain(struct controller *controller)
 static void on_timer(uv_timer_t *timer)
 {
     struct controller *controller = timer->data;
-    if (controller->leave >= LEAVE_RESIGNED) /* the loop takes another turn, no more */
+    if (controller->leave >= LEAVE_RESIGNED) /* that turn of the loop was all that was wanted */
         return;
     wire_gather(controller->wire);
     driver_timers(controller->driver);
@@ -79,7 +80,7 @@ static void on_timer(uv_timer_t *timer)
         maintain(controller);
 }
 
-/* Counts the time since the end of the last turn that was not spent waiting. */
+/* Counts the time since the end of the last turn, except the time spent waiting. */
 static void count_turn(struct controller *controller)
 {
     int64_t now_ns = controller_mono_ns(), idle_ns = (int64_t)uv_metrics_idle_time(controller->loop);
@@ -115,7 +116,7 @@ static bool leave_is_late(const struct controller *controller)
     return controller_mono_ns() >= controller->leave_ns;
 }
 
-/* When to look at it again, if nothing happens until then. */
+/* Returns when the hand-over must be checked again if nothing happens until then. */
 static int64_t leave_wait_ns(const struct controller *controller)
 {
     return controller_mono_ns() < controller->tls_ns ? controller->tls_ns : controller->leave_ns;
@@ -127,7 +128,8 @@ static bool leave_is_due(const struct controller *controller)
     return leave_is_late(controller) || (tls_done && api_unanswered(controller->api) == 0);
 }
 
-/* Gives the lead up, and lets agents and clients go. Every request that had begun is answered. */
+/* Commits, gives up the lead, and disconnects agents and clients. Requests that had begun are answered, or
+ * have used up their time. */
 static void leave_resign(struct controller *controller)
 {
     static const char why[] = "the controller has handed over to another one";
@@ -158,7 +160,7 @@ static void on_handle_ended(uv_handle_t *handle)
     on_part_ended(handle->data);
 }
 
-/* Closes the rest, once clients have taken their answers. */
+/* Closes the rest, once clients have read their answers. */
 static void leave_close(struct controller *controller)
 {
     api_flush(controller->api);
@@ -202,7 +204,7 @@ static void on_prepare(uv_prepare_t *prepare)
         leave_close(controller);
     if (controller->stopping || controller->leave >= LEAVE_RESIGNED)
         return;
-    do { /* a connection that breaks while it is written to is news */
+    do { /* a connection that breaks while it is written to makes more work */
         turn(controller);
     } while (driver_has_work(controller->driver) || wire_has_kept(controller->wire));
     if (controller->leave && leave_is_due(controller)) {
@@ -249,7 +251,8 @@ static void hook_submit(void *context, const struct write_event *write, struct a
                     "this controller has handed over to another one, which does not know of the write");
 }
 
-/* The API begins something that touches no connection of an agent: heartbeats may be answered meanwhile. */
+/* The API begins work that touches no connection of an agent: the stand-in may answer heartbeats
+ * meanwhile. */
 static void hook_begins(void *context)
 {
     lease_lend(context);
@@ -270,7 +273,7 @@ static int open_store(struct controller *controller, struct error *error)
     int rc = os_folder_own(dir, 0700, error);
     if (rc < 0)
         return rc;
-    controller->data_dir = realpath(dir, NULL); /* tasks see paths below it from other folders */
+    controller->data_dir = realpath(dir, NULL); /* tasks use paths below it from other folders */
     if (!controller->data_dir)
         return error_set_errno(error, errno, "finding %s", dir);
     if (controller->options.shared) {
@@ -294,7 +297,8 @@ static int open_store(struct controller *controller, struct error *error)
     return rc < 0 ? error_wrap(error, "replaying the log %s", path.data) : 0;
 }
 
-/* Checkpoints go beside the log unless the cluster file says where. */
+/* Appends the cluster document to `out`. Sets the default place of checkpoints, next to the log, unless the
+ * document names another. */
 static int read_cluster(struct controller *controller, struct buf *out, struct error *error)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -358,8 +362,8 @@ static int boot(struct controller *controller, struct error *error)
     const struct error *refusal = driver_refusal(controller->driver);
     if (refusal)
         return error_set(error, refusal->code, "the log takes no records: %s", refusal->text);
-    CHECK(driver_is_open(controller->driver)); /* the store says at once */
-    if (!controller->options.shared) {           /* nobody else reads the log */
+    CHECK(driver_is_open(controller->driver)); /* the store's appends finish at once */
+    if (!controller->options.shared) {         /* no other controller reads the log */
         driver_raise_level(controller->driver, this_release.level);
         driver_turn(controller->driver);
     }
@@ -402,8 +406,8 @@ int controller_reload(struct controller *controller, struct error *error)
     return rc;
 }
 
-/* Files that may be API connections when each machine's agent has two, its old ones may still close, and
- * the store and its like have some; 0: not known. */
+/* Returns how many descriptors API connections may use, 0 if unknown. Reserves two for each agent, two for
+ * its old connections that are closing, and some for the store and other files. */
 static uint32_t connections_left(size_t machines)
 {
     enum { OTHER_FILES = 256 };

@@ -1,4 +1,4 @@
-/* execs.c - commands beside tasks: between the API client who asked and the agent of the task's machine. */
+/* execs.c - commands in tasks' containers: between the API client and the agent of the task's machine. */
 #include "host/controller/internal.h"
 
 #include <stdio.h>
@@ -90,7 +90,7 @@ static struct exec_stream *find_number(struct controller *controller, machine_id
         if (stream->number == number && stream->machine == machine)
             return stream;
     }
-    return NULL; /* closed here, and word of that is on its way */
+    return NULL; /* closed here; the agent will learn of it */
 }
 
 void execs_data(struct controller *controller, machine_id machine, const struct exec_data *data)

@@ -1,7 +1,8 @@
-/* faultfile.c - the fault table as a file: what `kubectl apply` would write is written whenever it changes.
+/* faultfile.c - the fault table as a file: whenever the file changes, writes what `kubectl apply` would
+ * write.
  *
- * The folder is watched (inotify), since editors and configuration managers put a new file in the old one's
- * place; changes of half a second are one. A mistake in the file is reported with its place, here and as an
+ * The folder is watched (inotify), since editors and configuration managers replace the file; changes within
+ * half a second count as one. A mistake in the file is reported with its place, on standard error and as an
  * Event, and the last good table stays. The file is one document: a FaultTable, or its spec alone.
  */
 #include <stdio.h>
@@ -14,9 +15,9 @@
 enum { MEMORY_MAX = 64 * 1024 * 1024, NOTE_BYTES = 1000 };
 
 struct fault_file {
-    uv_fs_event_t *watch; /* NULL: none, or it closes and frees itself */
+    uv_fs_event_t *watch; /* NULL: none, or closing: it frees itself */
     bool changed;
-    struct buf folder, name; /* of options.faults */
+    struct buf folder, name; /* the parts of options.faults */
 };
 
 static void queue_write(struct controller *controller, enum write_verb verb, enum object_kind kind,
@@ -36,7 +37,7 @@ static void queue_write(struct controller *controller, enum write_verb verb, enu
     driver_write(controller->driver, &write, 0);
 }
 
-/* Tells it where people look: standard error, and an Event of the table. */
+/* Reports a mistake to the operator: on standard error, and as an Event of the table. */
 static void complain(struct controller *controller, struct str why)
 {
     struct arena arena ARENA_CLEANUP = {0};

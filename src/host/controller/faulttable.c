@@ -1,4 +1,4 @@
-/* faulttable.c - the fault table from a file, for the controller and for phalanx check. */
+/* faulttable.c - reads the fault table from a file, for the controller and for `phalanx check`. */
 #include "doc/yaml.h"
 #include "core/health/table.h"
 #include "core/spec/spec.h"
@@ -7,7 +7,7 @@
 
 enum { FILE_BYTES_MAX = 1024 * 1024 };
 
-/* Everything that is wrong with it, by field. */
+/* Appends each mistake in the table to `why`, with its field. */
 static void check_table(const char *path, struct arena *arena, struct doc *table, struct buf *why)
 {
     struct field_errors errors = {.arena = arena};

@@ -1,23 +1,23 @@
-/* lease.c - the stand-in: a thread that answers agents' heartbeats while the loop is at work elsewhere.
+/* lease.c - the stand-in: a thread that answers agents' heartbeats while the loop is busy.
  *
- * No request, patch or handshake of a stranger, no slow disk and no long step of the core may cost an agent
- * its lease. So the loop's thread lends the wire whenever it begins something that touches no connection of
- * an agent (the API's requests, appends to the log, steps of the core, snapshots), and takes
- * it back afterwards. Once the loop has been at work for a while without looking at its sockets, the stand-in
- * takes the wire while it is lent, for one short round now and then (drive/stand_in.h): it reads what agents
- * say and answers heartbeats as driver_stand_in() allows. Frames that it read come to the driver in order,
- * before leases are looked at.
+ * No request, patch or handshake of a client, no slow disk and no long step of the core may cost an agent its
+ * lease. The loop's thread therefore lends the wire whenever it begins work that touches no agent's
+ * connection (the API's requests, appends to the log, steps of the core, snapshots), and takes it back
+ * afterwards. Once the loop has been busy for a while without polling its sockets, the stand-in takes the
+ * lent wire for one short round now and then (drive/stand_in.h): it reads agents' messages, and answers
+ * heartbeats as driver_stand_in() allows. The driver gets the frames that the stand-in has read in order,
+ * before it checks leases.
  *
  *     HELD ── lend ──► LENT ── a round is due ──► TAKEN
  *      ▲  ◄── take ──── │  ◄──── round over ─────── │
  *      └────────────────┘
- * The loop's thread waits for the end of a round, and for one that is due.
+ * The loop's thread waits for the end of a round, and for a round that is due.
  *
- * Why it is safe. Only the loop's thread declares a machine lost, while it holds the wire, after it has
- * gathered all that was read; the machine's session ends with that, and without a session nothing is
- * answered. An answer grants nothing on top of the lease. And no dead loop keeps tasks alive for ever: after
- * the limit without a turn of the loop nothing is answered any more, and leases run out. When the loop goes
- * on after that, driver_turn() finds that its host stood still. */
+ * Why this is safe: only the loop's thread declares a machine lost, while it holds the wire, and after it has
+ * gathered everything that was read. The machine's session ends with that, and without a session nothing is
+ * answered. An answer grants nothing beyond the lease. A dead loop does not keep tasks alive for ever: after
+ * a limit without a turn of the loop, no heartbeat is answered, and leases run out. If the loop resumes after
+ * that, driver_turn() detects that its host stood still. */
 #include "host/controller/internal.h"
 
 #include <errno.h>
@@ -32,12 +32,12 @@ enum wire_state { WIRE_HELD, WIRE_LENT, WIRE_TAKEN };
 struct stand_in {
     struct controller *controller;
     pthread_t thread;
-    bool lent; /* the loop's thread alone: it has lent the wire, and has not asked for it again */
-    /* From here on under the mutex. */
+    bool lent; /* used by the loop's thread only: it has lent the wire, and has not taken it back */
+    /* All members below are protected by the mutex. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     enum wire_state wire;
-    bool wanted; /* a round is due: the loop's thread leaves it room */
+    bool wanted; /* a round is due: the loop's thread waits for it */
     bool stopping;
     struct stand_in_clock clock;
     struct wire_attendant *attendant;
@@ -52,7 +52,7 @@ static void wait_for_change(struct stand_in *stand_in, int64_t until_ns)
     CHECK(rc == 0 || rc == ETIMEDOUT);
 }
 
-/* Attends the connections for one round; the mutex is held before and after, and not meanwhile. */
+/* Attends the connections for one round. The mutex is held before and after, but not during the round. */
 static void attend(struct stand_in *stand_in)
 {
     stand_in->wire = WIRE_TAKEN;
@@ -139,7 +139,7 @@ int lease_start(struct controller *controller, struct error *error)
           pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
           pthread_cond_init(&stand_in->changed, &monotonic) == 0);
     pthread_condattr_destroy(&monotonic);
-    sigfillset(&all); /* signals are the loop's */
+    sigfillset(&all); /* the loop's thread handles signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = pthread_create(&stand_in->thread, NULL, run_stand_in, stand_in);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,4 +1,4 @@
-/* log.c - the driver's log, on SQLite or etcd: appends, and snapshots and trimming a slice a turn. */
+/* log.c - the driver's log, on SQLite or etcd: appends; snapshots and trimming, one slice per turn. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ static void takes(void *context, int64_t refused_ns)
         api_log_refuses(controller->api, NULL);
 }
 
-/* The next start finds out what is durable. */
+/* Ends the process: the next start finds out what is durable. */
 static void lost(void *context, const struct error *why)
 {
     const struct controller_shared *shared = ((struct controller *)context)->options.shared;

@@ -1,8 +1,8 @@
 /* peers.c - the driver's network: connections of agents, from their first byte to their end.
  *
- * A connection says what it is in its first message, and soon. With TLS it speaks for the machine of its
- * certificate, as long as that is good. One that breaks this is refused and closed, which proves nothing
- * about its machine.
+ * A connection must introduce itself in its first message, within STRANGER_NS. With TLS it may speak only for
+ * the machine of its certificate, and only while the certificate is valid. A connection that violates this is
+ * refused and closed, which proves nothing about its machine.
  */
 #include "host/controller/internal.h"
 
@@ -11,7 +11,7 @@
 #define STRANGER_NS    (10 * NS_PER_SECOND)
 #define REFUSAL_LOG_NS NS_PER_SECOND
 #define ENDS_NS        (60 * NS_PER_SECOND)
-enum { CHECKS_A_TURN = 16 }; /* some milliseconds */
+enum { CHECKS_A_TURN = 16 }; /* they take some milliseconds */
 
 static void peer_free(struct peer *peer)
 {
@@ -47,7 +47,7 @@ static void audit_refusal(struct controller *controller, const char *address, co
                                          .reason = str_from(why)});
 }
 
-/* Leaves an audit line, and says so now and then: an agent that is refused comes again and again. */
+/* Writes an audit line, and prints a warning now and then: a refused agent retries again and again. */
 static void log_refusal(struct controller *controller, const char *address, const char *why)
 {
     int64_t now_ns = controller_mono_ns();
@@ -88,7 +88,7 @@ static drive_session session_of(const struct peer *peer)
 static void port_send(void *context, drive_session session, const struct from_controller *message)
 {
     const struct peer *peer = peer_of(session);
-    /* An agent that hears nothing looks for the controller that leads. */
+    /* An agent without acknowledgements looks for the controller that leads. */
     if (message->kind == FROM_CONTROLLER_HEARTBEAT_ACK && !controller_leads(peer->controller))
         return;
     wire_send_controller(peer->conn, message);
@@ -130,7 +130,8 @@ static void opened(struct wire_conn *conn)
     wire_conn_set_context(conn, peer);
 }
 
-/* With TLS a connection speaks for the machine of its certificate, and for no other. */
+/* Returns whether the machine in the hello is that of the connection's certificate. Always true without
+ * TLS. */
 static bool is_who_it_says(const struct peer *peer, const struct hello *hello)
 {
     struct str name = str_from(wire_conn_peer_name(peer->conn)), prefix = STR(ACCESS_NODE_PREFIX);
@@ -140,7 +141,7 @@ static bool is_who_it_says(const struct peer *peer, const struct hello *hello)
            str_equal((struct str){name.data + prefix.len, name.len - prefix.len}, hello->machine);
 }
 
-/* False: it was refused. */
+/* Moves a peer to the introduced ones. Returns false if it was refused. */
 static bool introduce(struct peer *peer, const struct from_agent *message)
 {
     struct controller *controller = peer->controller;
@@ -162,7 +163,7 @@ static void from_agent(struct wire_conn *conn, const struct from_agent *message)
         driver_message(peer->controller->driver, session_of(peer), message);
 }
 
-/* On the stand-in's thread (lease.c). */
+/* Called on the stand-in's thread (lease.c). */
 static bool stand_in(const struct wire_conn *conn, const struct from_agent *message,
                      struct from_controller *ret_answer)
 {
@@ -200,8 +201,8 @@ static void check_strangers(struct controller *controller)
     }
 }
 
-/* Expels a peer whose certificate is not good any more. The end of its session proves nothing about its
- * machine, whose lease runs out. */
+/* Expels a peer whose certificate is no longer accepted. The end of its session proves nothing about its
+ * machine, whose lease then runs out. */
 static void expel(struct peer *peer, const char *why)
 {
     driver_closed(peer->controller->driver, session_of(peer), false, why);
@@ -215,8 +216,8 @@ bool peers_left(const struct controller *controller)
            container_of(first, struct peer, node)->round != controller->peers_round;
 }
 
-/* A slice of those whose certificate has not been looked at since the files were read again. They stand
- * first: who was looked at goes to the end, and so do new ones. */
+/* Checks some of the certificates that were not checked since the files were read again. Their peers come
+ * first in the list: checked and new peers are appended. */
 static void check_revoked(struct controller *controller)
 {
     for (int i = 0; i < CHECKS_A_TURN && peers_left(controller); i++) {
@@ -251,7 +252,7 @@ void peers_check(struct controller *controller)
     check_revoked(controller);
 }
 
-/* In the TLS handshake. */
+/* Called when an agent is refused in the TLS handshake. */
 static void refused(void *context, const char *address, const char *why)
 {
     log_refusal(context, address, why);
@@ -279,7 +280,7 @@ int peers_listen(struct controller *controller, struct error *error)
     return rc;
 }
 
-/* After wire_shutdown: no callback comes any more. */
+/* Call it after wire_shutdown(): no callback follows. */
 void peers_done(struct controller *controller)
 {
     list_for_each_safe(node, after, &controller->strangers) peer_free(container_of(node, struct peer, node));

@@ -1,4 +1,4 @@
-/* readers.c - log streams: from the agent that has the file to the API reader who asked. */
+/* readers.c - log streams: from the agent that has the log file to the API's reader. */
 #include "host/controller/internal.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void ask(struct controller *controller, machine_id machine, const struct 
     CHECK(peers_send(controller, machine, &message));
 }
 
-/* Marks the machine if it is connected and not marked yet. */
+/* Marks the machine if it is connected. */
 static void mark(const struct controller *controller, machine_id machine, bool *marks)
 {
     if (machine != MACHINE_NONE && driver_session(controller->driver, machine))
@@ -63,8 +63,8 @@ static void mark_named(const struct controller *controller, const char *name, bo
         mark(controller, (machine_id)(machine - cluster->machines), marks);
 }
 
-/* Marks the machines on which the record says that the task's place was or may have been: its present and
- * its last one, and those that ended later attempts or whose ranks left signatures in them. */
+/* Marks the machines that ran, or may have run, the task's index according to its records: the present and
+ * the last one, those that ended later attempts, and those with signatures of later attempts. */
 static void mark_likely(const struct controller *controller, const struct task *task, int32_t attempt,
                         bool *marks)
 {
@@ -86,7 +86,7 @@ static void mark_likely(const struct controller *controller, const struct task *
     }
 }
 
-/* Asks the likely machines, or all that are connected; false: there is none. */
+/* Asks the likely machines, or all connected ones. Returns false if there is none. */
 static bool ask_machines(struct controller *controller, const struct task *task,
                          const struct api_log_options *options, struct api_stream *reader, bool likely)
 {
@@ -108,8 +108,8 @@ static bool ask_machines(struct controller *controller, const struct task *task,
     return any;
 }
 
-/* The record may not say where the task's place was in an earlier attempt. Therefore the likely machines are
- * asked first, and if none of them has the log, all others. One answers. */
+/* Asks for the log of an earlier attempt. Records may not show where that attempt ran, so the likely
+ * machines are asked first; if none of them has the log, all others are. One answers. */
 static bool ask_all(struct controller *controller, const struct task *task,
                     const struct api_log_options *options, struct api_stream *reader)
 {
@@ -141,7 +141,7 @@ static void close_at_agent(struct controller *controller, const struct log_strea
     (void)peers_send(controller, stream->machine, &message);
 }
 
-/* Lets go of the reader's streams but this one (0: of all); agents are told. */
+/* Closes the reader's streams except one (0: all), at the agents too. */
 static void drop_others(struct controller *controller, const struct api_stream *reader, uint64_t kept)
 {
     for (size_t i = 0; i < controller->streams.len;) {
@@ -168,16 +168,16 @@ static bool has_stream(const struct controller *controller, const struct api_str
     return false;
 }
 
-/* Asks the machines that are not likely to have an earlier log, after none of the likely ones had it; false:
- * it was not for them, or none is connected. */
+/* Asks the unlikely machines for an earlier log, after no likely one had it. Returns false if the stream is
+ * not of that kind, or no machine is connected. */
 static bool ask_the_others(struct controller *controller, const struct log_stream *stream)
 {
     const struct task *task = jobs_find_task(core_jobs(controller->core), stream->task);
     return stream->likely && task && ask_machines(controller, task, &stream->options, stream->reader, false);
 }
 
-/* Nothing has come, and another place may have it: other machines that were asked; and where a container has
- * no run before this one, the attempt before. */
+/* Nothing has arrived: asks other places that may have the log. These are other machines, and the previous
+ * attempt if a container has no previous run in this one. Returns false if there is none. */
 static bool goes_on_elsewhere(struct controller *controller, const struct log_stream *stream,
                               struct str error)
 {
@@ -189,7 +189,7 @@ static bool goes_on_elsewhere(struct controller *controller, const struct log_st
         !str_is(error, "previous terminated container not found"))
         return false;
     struct api_log_options options = stream->options;
-    options.follow = false; /* `previous` stays: so it is answered */
+    options.follow = false; /* `previous` stays set: it decides the error message */
     options.attempt = task->attempt - 1;
     return ask_all(controller, task, &options, stream->reader);
 }

@@ -1,4 +1,4 @@
-/* sinks.c - what the driver has to say, to the API and to readers of streams. */
+/* sinks.c - the driver's output, to the API and to readers of streams. */
 #include <stdio.h>
 
 #include "host/controller/internal.h"

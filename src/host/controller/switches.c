@@ -1,4 +1,4 @@
-/* switches.c - the driver's port to optical switches: the desk of host/fabric carries its requests out, and
+/* switches.c - the driver's port to optical switches: the desk of host/fabric carries out its requests, and
  * answers become events. */
 #include "host/controller/internal.h"
 #include "host/fabric/desk.h"

@@ -1,4 +1,4 @@
-/* The life of a connection: http.h draws its states. */
+/* connection.c - the life of a connection; http.h draws its states. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -10,10 +10,10 @@
 
 enum { STEPS_A_TURN = 16, LINES_BYTES = 256 };
 enum progress {
-    GOES_ON, /* may take another step */
-    YIELDS,  /* likewise, after others */
-    STANDS,  /* waits for its client or its owner */
-    ENDS,    /* is over */
+    GOES_ON, /* take another step */
+    YIELDS,  /* take another step after other connections */
+    STANDS,  /* wait for the client or the owner */
+    ENDS,    /* end the connection */
 };
 
 /* --- the end ------------------------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ static void connection_free(struct http_connection *connection)
     mem_free(connection);
 }
 
-/* Takes a connection out of the server; its socket is closed unless it is another one's already. */
+/* Removes a connection from the server. Closes the socket unless it was given away. */
 static void connection_leave(struct http_connection *connection, bool closes)
 {
     struct http *http = connection->http;
@@ -53,14 +53,14 @@ static void connection_leave(struct http_connection *connection, bool closes)
     list_remove(&connection->ready_node);
     list_remove(&connection->stage_node);
     list_remove(&connection->node);
-    /* A child on its way to exec may hold the socket, and its events would speak of freed memory. */
+    /* A child process before its exec may hold the socket; its events would refer to freed memory. */
     (void)epoll_ctl(http->epoll_fd, EPOLL_CTL_DEL, connection->fd, NULL);
     if (closes)
         close(connection->fd);
     buf_done(&connection->out);
     buf_done(&connection->body);
     http->options.left(http->options.context, connection->peer);
-    if (http->running) /* an event of this turn may still speak of it */
+    if (http->running) /* an event of this turn may still refer to it */
         list_append(&http->dead, &connection->node);
     else
         connection_free(connection);
@@ -71,7 +71,7 @@ void http_end(struct http_connection *connection)
     connection_leave(connection, true);
 }
 
-/* May the client still be sending, so that a close would reset the connection? */
+/* Returns whether the client may still be sending, so that a close would reset the connection. */
 static bool connection_has_unread(const struct http_connection *connection)
 {
     char byte;
@@ -79,7 +79,7 @@ static bool connection_has_unread(const struct http_connection *connection)
     return count > 0 || (count < 0 && errno == EAGAIN && !connection->whole);
 }
 
-/* The answer has left, and no other request follows. */
+/* Ends a connection whose last answer was sent: drains it first if its client may still send. */
 static enum progress connection_finish(struct http_connection *connection)
 {
     struct http *http = connection->http;
@@ -148,7 +148,7 @@ static const char *status_text(int code)
     return "Error";
 }
 
-/* The head of an answer, without a line on its body. */
+/* Writes the head of an answer, without the lines about its body. */
 static void answer_begin_head(struct http_connection *connection, int code, struct str lines)
 {
     struct buf *out = &connection->out;
@@ -157,7 +157,7 @@ static void answer_begin_head(struct http_connection *connection, int code, stru
     if (!connection->whole)
         connection->keeps = false;
     buf_reserve(out, LINES_BYTES + lines.len);
-    buf_add_str(out, STR("HTTP/1.1 ")); /* no printf, whose share of a small answer is seen */
+    buf_add_str(out, STR("HTTP/1.1 ")); /* printf would cost a noticeable part of a small answer */
     buf_add_str(out, str_decimal(code, digits));
     buf_add_char(out, ' ');
     buf_add_str(out, str_from(status_text(code)));
@@ -226,7 +226,7 @@ void http_drop(struct http_connection *connection)
     http_make_ready(connection);
 }
 
-/* A head or a body that cannot be read. */
+/* Refuses a head or a body that cannot be read. */
 static void answer_refusal(struct http_connection *connection, int code)
 {
     struct buf text = {0};
@@ -247,7 +247,7 @@ void http_refuse_bodies(struct http *http)
 
 /* --- receiving ----------------------------------------------------------------------------------------- */
 
-/* Reads a head from the front of the text; returns the bytes that were used. */
+/* Reads a head from the front of the text. Returns the number of bytes used. */
 static size_t connection_take_head(struct http_connection *connection, struct str text)
 {
     struct http *http = connection->http;
@@ -257,7 +257,7 @@ static size_t connection_take_head(struct http_connection *connection, struct st
     int rc = http_head_parse(text, connection->scanned, http->options.head_bytes_max, head, &len);
     connection->scanned = rc == 0 ? text.len : 0;
     if (rc == 0) {
-        if (first) /* of its bytes, which may have come behind another request */
+        if (first) /* the head's first bytes, which may have arrived with the previous request */
             http_enter_stage(connection, HTTP_STAGE_HEAD);
         return 0;
     }
@@ -280,7 +280,7 @@ static size_t connection_take_head(struct http_connection *connection, struct st
         http->options.whole(connection->request);
     } else if (connection->state == HTTP_BODY) {
         http_enter_stage(connection, HTTP_STAGE_BODY);
-        if (continues) /* a socket that takes no 25 bytes is one whose client will not get an answer either */
+        if (continues) /* if the socket cannot take 25 bytes, the client will not get an answer either */
             (void)send(connection->fd, "HTTP/1.1 100 Continue\r\n\r\n", 25, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     return len;
@@ -309,7 +309,7 @@ static size_t connection_take_body(struct http_connection *connection, struct st
             owner->body(connection->request, data);
     }
     if (connection->state != HTTP_BODY)
-        return text.len; /* the owner has answered already */
+        return text.len; /* the owner has answered early */
     if (rc < 0) {
         answer_refusal(connection, -rc);
     } else if (rc > 0) {
@@ -321,7 +321,7 @@ static size_t connection_take_body(struct http_connection *connection, struct st
     return text.len - rest.len;
 }
 
-/* Keeps what a step has left of the text, which is all of `in`, or new bytes while `in` was empty. */
+/* Keeps the unused rest of the text, which is all of `in`, or new bytes while `in` was empty. */
 static void connection_keep(struct http_connection *connection, struct str text, size_t used)
 {
     if (used == text.len)
@@ -332,7 +332,8 @@ static void connection_keep(struct http_connection *connection, struct str text,
         buf_add(&connection->in, text.data + used, text.len - used);
 }
 
-/* Receives into the server's buffer; 0: nothing is there, negative: the connection has ended. */
+/* Receives into the server's buffer. Returns 0 if there are no bytes, a negative value if the connection has
+ * ended. */
 static ssize_t connection_receive(struct http_connection *connection)
 {
     struct http *http = connection->http;
@@ -345,7 +346,7 @@ static ssize_t connection_receive(struct http_connection *connection)
         connection->readable = false;
         return 0;
     }
-    /* Fewer bytes than asked for: there are no more, and epoll tells of the next ones. */
+    /* Fewer bytes than requested: there are no more now, and epoll will report new ones. */
     if (count > 0 && (size_t)count < sizeof http->in && !connection->hung)
         connection->readable = false;
     return count > 0 ? count : -1;
@@ -378,7 +379,7 @@ static size_t connection_unsent(const struct http_connection *connection)
     return connection->out.len + connection->body.len - connection->sent;
 }
 
-/* The socket takes no more for now. `progress`: it has taken something since the last time. */
+/* Handles a socket that takes no more bytes now. `progress`: it has taken some since the last time. */
 static enum progress connection_blocks(struct http_connection *connection, bool progress)
 {
     connection->writable = false;
@@ -413,8 +414,8 @@ static enum progress connection_flush(struct http_connection *connection)
     return GOES_ON;
 }
 
-/* Puts one chunk of the stream at `out`, which has HTTP_BLOCK_BYTES; returns its bytes, 0: there is nothing
- * now. */
+/* Writes one chunk of the stream to `out`, which has space for HTTP_BLOCK_BYTES. Returns its length, 0 if
+ * the stream has nothing now. */
 static size_t connection_put_chunk(struct http_connection *connection, char *out, size_t room)
 {
     static const char digits[] = "0123456789abcdef";
@@ -435,7 +436,7 @@ static size_t connection_put_chunk(struct http_connection *connection, char *out
     return (size_t)len + HTTP_CHUNK_ROOM;
 }
 
-/* Sends a block of the stream, with the head before the first. */
+/* Sends a block of the stream, after the head if that is unsent. */
 static enum progress connection_send_stream(struct http_connection *connection)
 {
     struct http *http = connection->http;
@@ -515,7 +516,7 @@ static enum progress connection_wait(struct http_connection *connection)
     return connection->state == HTTP_WAITS ? STANDS : GOES_ON;
 }
 
-/* A head is due while connections are given away. */
+/* Asks the receiving server about a connection that is ready for its next head. */
 static enum progress connection_give(struct http_connection *connection)
 {
     const struct http *http = connection->http;
@@ -563,7 +564,8 @@ void http_go_on(struct http_connection *connection)
     for (int i = 0; i < STEPS_A_TURN && progress == GOES_ON; i++) {
         connection->again = false;
         progress = connection_step(connection);
-        /* A request that the client sent ahead begins in this turn only if there is time left. */
+        /* The next request, if the client has sent it ahead, begins in this turn only if there is time
+         * left. */
         if (progress == GOES_ON && connection->state == HTTP_HEAD &&
             (int64_t)uv_hrtime() >= http->turn_end_ns)
             progress = YIELDS;

@@ -9,7 +9,7 @@ struct door {
     struct listener *listener;
     door_handler *handler;
     void *context;
-    int open_parts; /* http and listener */
+    int open_parts; /* open ones of http and listener */
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -72,7 +72,7 @@ static void door_whole(void *request)
 
 static bool door_gone(void *request)
 {
-    return true; /* never: the handler answers at once */
+    return true; /* cannot happen: the handler answers at once */
 }
 
 static void door_ended(void *request)
@@ -178,7 +178,7 @@ void door_close(struct door *door, void (*closed)(void *context), void *context)
     door->closed = closed;
     door->closed_context = context;
     door->open_parts = 1 + (listener != NULL);
-    door->listener = NULL; /* connections that end now are not counted any more */
+    door->listener = NULL; /* connections that end now are not counted */
     http_close(door->http, door_part_closed, door);
     if (listener)
         listener_close(listener, door_part_closed, door);

@@ -1,10 +1,10 @@
-/* door.h - an HTTP server for the few requests that an agent answers itself: reports of faults on a Unix
- * socket, metrics on a port. http.h serves it; here are its bounds and its plain handler.
+/* door.h - an HTTP server for the few requests that an agent answers: fault reports on a Unix socket, metrics
+ * on a port. A simple handler and fixed limits on top of http.h.
  *
- * Bounded: DOOR_CONNECTIONS_MAX connections (further ones wait), DOOR_HEAD_MAX of a head, DOOR_BODY_MAX of a
- * body, DOOR_SECONDS for each of a head, a body, silence, and an answer that is not taken.
+ * Limits: DOOR_CONNECTIONS_MAX connections (further ones wait), DOOR_HEAD_MAX bytes of a head, DOOR_BODY_MAX
+ * bytes of a body, DOOR_SECONDS for each of a head, a body, silence, and an answer that is not read.
  *
- * On the loop's thread. The handler answers at once.
+ * Call all functions on the loop's thread. The handler must fill in the answer before it returns.
  */
 #ifndef PHX_HOST_HTTP_DOOR_H
 #define PHX_HOST_HTTP_DOOR_H
@@ -20,21 +20,21 @@ struct door_request {
     struct str method, path, body; /* path: without the query */
 };
 struct door_answer {
-    int code;          /* 200 unless the handler says otherwise */
-    const char *type;  /* static; "text/plain; charset=utf-8" unless the handler says otherwise */
-    int retry_after_s; /* 0: nothing is said */
-    struct buf body;
+    int code;          /* default 200 */
+    const char *type;  /* static storage; default "text/plain; charset=utf-8" */
+    int retry_after_s; /* 0: no Retry-After header */
+    struct buf body;   /* the door frees it */
 };
 typedef void door_handler(void *context, const struct door_request *request, struct door_answer *answer);
 
 struct door;
-/* Listens at a Unix socket with this mode; a file at the path is removed. */
+/* Listens on a Unix socket with this mode. Removes a file at the path first. */
 int door_open_unix(uv_loop_t *loop, const char *path, unsigned mode, door_handler *handler, void *context,
                    struct door **ret_door, struct error *error);
-/* At an address ("127.0.0.1", "::"); *ret_port (may be NULL) is the one taken when `port` is 0. */
+/* Listens on a numeric address ("127.0.0.1", "::"). `port` 0: any; *ret_port (may be NULL) is the port. */
 int door_open_tcp(uv_loop_t *loop, const char *address, uint16_t port, door_handler *handler, void *context,
                   struct door **ret_door, uint16_t *ret_port, struct error *error);
-/* Closes everything; `closed` (may be NULL) comes from the loop when the memory is gone. */
+/* Closes all connections. The loop calls `closed` (may be NULL) when the memory is freed. */
 void door_close(struct door *door, void (*closed)(void *context), void *context);
 
 #endif

@@ -38,7 +38,7 @@ bool http_is_word(struct str text, const char *word)
     return text.len == strlen(word) && strncasecmp(text.data, word, text.len) == 0;
 }
 
-/* Does a list of words, separated by commas, have this one? */
+/* Returns whether a list of words, separated by commas, has this word. */
 static bool head_has_word(struct str list, const char *word)
 {
     struct str part, rest;
@@ -58,17 +58,17 @@ struct str http_head_value(const struct http_head *head, const char *name)
     return (struct str){0};
 }
 
-/* The headers that decide on the framing and on the connection's life, gathered. */
+/* The headers that determine the framing and the life of the connection. */
 struct framing {
     bool length, chunked;
     int hosts;
-    struct str *host; /* its value; NULL: none */
+    struct str *host; /* value of the Host header; NULL: none */
 };
 
 static int head_take_header(struct http_head *head, struct framing *framing, struct http_header header)
 {
     int64_t length;
-    switch (header.name.len) { /* the few that matter here have each another length */
+    switch (header.name.len) { /* each relevant header has a different length */
     case 4:
         if (http_is_word(header.name, "Host")) {
             framing->hosts++;
@@ -86,7 +86,7 @@ static int head_take_header(struct http_head *head, struct framing *framing, str
     case 14:
         if (!http_is_word(header.name, "Content-Length"))
             break;
-        if (str_starts(header.value, STR("-")) || /* "-0" is no length, to others at least */
+        if (str_starts(header.value, STR("-")) || /* other implementations reject "-0" */
             !str_to_i64(header.value, 0, INT64_MAX, &length) ||
             (framing->length && length != head->content_length))
             return -400;
@@ -106,7 +106,7 @@ static int head_take_header(struct http_head *head, struct framing *framing, str
     return 0;
 }
 
-/* Puts the host of an absolute target in the place of the Host header's; one of HTTP/1.0 may be new. */
+/* Replaces the Host header's value by the host of an absolute target, or adds one to an HTTP/1.0 request. */
 static int head_set_host(struct http_head *head, struct str *host, struct str authority)
 {
     if (!authority.data)
@@ -120,7 +120,7 @@ static int head_set_host(struct http_head *head, struct str *host, struct str au
     return 0;
 }
 
-/* `authority`: of an absolute target; .data NULL: it has none. */
+/* `authority` is the host of an absolute target; .data is NULL if the target has none. */
 static int head_headers(struct str lines, struct str authority, struct http_head *head)
 {
     struct framing framing = {0};
@@ -153,8 +153,8 @@ static int head_headers(struct str lines, struct str authority, struct http_head
 
 /* --- the whole head ------------------------------------------------------------------------------------ */
 
-/* Takes an absolute target apart: *target becomes its path and query. User names in it are refused (RFC 9110
- * section 4.2.4), and so are a fragment and a query without a path, which few can read. */
+/* Splits an absolute target: *target becomes its path and query. Refuses user names in the target (RFC 9110
+ * section 4.2.4), a fragment, and a query without a path, which few implementations can read. */
 static int head_take_apart(struct str *target, struct str *ret_authority)
 {
     static const struct str schemes[] = {{"http://", 7}, {"https://", 8}};
@@ -195,7 +195,7 @@ static int head_request_line(struct str line, struct http_head *head)
     return 0;
 }
 
-/* A head that is too long: for its target, or for its headers? */
+/* Returns the negated status for a head that is too long: because of its target, or of its headers. */
 static int head_too_long(struct str bytes)
 {
     return memchr(bytes.data, '\n', bytes.len) ? -431 : -414;
@@ -212,11 +212,12 @@ int http_head_parse(struct str bytes, size_t scanned, size_t head_max, struct ht
         from = start;
     const char *end = bytes.len > from ? memmem(bytes.data + from, bytes.len - from, "\r\n\r\n", 4) : NULL;
     size_t len = end ? (size_t)(end - bytes.data) : bytes.len;
-    /* Three bytes of the end may have come: the limit is the same whatever the pieces. */
+    /* Up to three bytes of the end may be here already: the limit must not depend on how bytes arrive. */
     size_t most = end ? head_max - 3 : head_max;
     if (len - start > most)
         return head_too_long((struct str){bytes.data + start, head_max});
-    /* Bytes that begin no request, such as a ClientHello, are refused before their peer waits. */
+    /* Bytes that cannot begin a request, such as a ClientHello, are refused at once: their sender may be
+     * waiting. */
     if (!end && bytes.len > start && bytes.data[start] != '\r' &&
         !head_is_token((struct str){bytes.data + start, 1}))
         return -400;
@@ -269,7 +270,7 @@ static int chunk_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* After the size: blanks, and then nothing or ";". */
+/* After the size: blanks, then ";" or the end of the line. */
 static int chunk_space_char(struct http_chunks *chunks, char c)
 {
     if (chunks->line > CHUNK_LINE_MAX || (c != '\r' && c != ';' && c != ' ' && c != '\t'))
@@ -280,7 +281,8 @@ static int chunk_space_char(struct http_chunks *chunks, char c)
 
 static int chunk_size_char(struct http_chunks *chunks, char c)
 {
-    int digit = chunks->line > CHUNK_LINE_MAX ? -1 : chunk_digit(c); /* zeros without end are no size */
+    /* an endless row of zeros is not a size */
+    int digit = chunks->line > CHUNK_LINE_MAX ? -1 : chunk_digit(c);
     if (digit >= 0 && chunks->left >> 56 == 0) {
         chunks->left = chunks->left << 4 | (unsigned)digit;
         chunks->at = CHUNK_SIZE;
@@ -291,7 +293,7 @@ static int chunk_size_char(struct http_chunks *chunks, char c)
     return chunk_space_char(chunks, c);
 }
 
-/* Trailers are skipped. `left` counts the bytes of the present line. */
+/* Skips trailers. `left` counts the bytes of the current line. */
 static int chunk_trailer_char(struct http_chunks *chunks, char c)
 {
     if (chunks->line > TRAILER_BYTES_MAX)
@@ -303,7 +305,7 @@ static int chunk_trailer_char(struct http_chunks *chunks, char c)
     return c != '\r' && !head_is_value((struct str){&c, 1}) ? -400 : 0;
 }
 
-/* Takes a byte of the framing. */
+/* Takes one byte of the framing. */
 static int chunk_char(struct http_chunks *chunks, char c)
 {
     switch ((enum chunk_at)chunks->at) {

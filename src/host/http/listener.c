@@ -18,7 +18,7 @@ enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_INTERVAL_S = 15, KEEPALIVE_PROBES = 4 };
 
 struct listener {
     uv_poll_t poll;
-    uv_timer_t pause; /* active: accept() has failed for want of descriptors or memory */
+    uv_timer_t pause; /* active: accept() has failed for lack of descriptors or memory */
     int open_handles, fd;
     struct listener_options options;
     uint32_t open;
@@ -30,7 +30,7 @@ struct listener {
 
 static void on_clients(uv_poll_t *poll, int status, int events);
 
-/* Accepts again, unless there are as many connections as may be. */
+/* Accepts clients again, unless the limit is reached. */
 static void listener_go_on(struct listener *listener)
 {
     uv_timer_stop(&listener->pause);
@@ -44,7 +44,8 @@ static void on_pause_over(uv_timer_t *timer)
     listener_go_on(timer->data);
 }
 
-/* The socket stays readable while its clients cannot be accepted: a loop that polled it would never rest. */
+/* Pauses: the socket stays readable while clients cannot be accepted, so polling it would keep the loop
+ * busy. */
 static void listener_pause(struct listener *listener, int errno_code)
 {
     uv_poll_stop(&listener->poll);
@@ -58,7 +59,7 @@ static bool listener_is_short(int errno_code)
     return errno_code == EMFILE || errno_code == ENFILE || errno_code == ENOBUFS || errno_code == ENOMEM;
 }
 
-/* False: nobody waits, or cannot be accepted now. */
+/* Accepts one client. Returns false if none waits, or none can be accepted now. */
 static bool listener_accept(struct listener *listener)
 {
     const struct listener_options *options = &listener->options;
@@ -85,7 +86,7 @@ static void on_clients(uv_poll_t *poll, int status, int events)
     for (int i = 0; i < ACCEPTS_A_TURN && listener->open < options->open_max && !listener->rests; i++)
         if (!listener_accept(listener))
             break;
-    if (listener->open >= options->open_max) /* the others wait in the kernel's queue */
+    if (listener->open >= options->open_max) /* further clients wait in the kernel's queue */
         uv_poll_stop(poll);
 }
 
@@ -114,7 +115,7 @@ static struct listener *listener_new(uv_loop_t *loop, int fd, const char *path,
     return listener;
 }
 
-/* Accepted sockets inherit these. */
+/* Sets options that accepted sockets inherit. */
 static void set_tcp_options(int fd, bool deferred)
 {
     int on = 1, idle_s = KEEPALIVE_IDLE_S, interval_s = KEEPALIVE_INTERVAL_S, probes = KEEPALIVE_PROBES;
@@ -223,7 +224,7 @@ int listener_open_unix(uv_loop_t *loop, const char *path, unsigned mode,
     unlink(path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
-        chmod(path, mode) < 0 || /* before anybody can connect */
+        chmod(path, mode) < 0 || /* before any client can connect */
         listen(fd, LISTENER_BACKLOG) < 0) {
         int rc = error_set_errno(error, errno, "listening on %s", path);
         if (fd >= 0)

@@ -1,4 +1,4 @@
-/* The server's side of its connections: the epoll set, turns, time limits, opening and closing. */
+/* server.c - the server of the connections: the epoll set, turns, time limits, opening and closing. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,7 +11,7 @@
 #include "host/http/internal.h"
 
 enum { EVENTS_A_TURN = 128, TICK_MS = 1000, HTTP_HANDLES = 3 };
-#define TURN_NS (2 * NS_PER_MS) /* before other work of the loop */
+#define TURN_NS (2 * NS_PER_MS) /* then other work of the loop follows */
 
 struct str http_date_line(struct http *http)
 {
@@ -40,7 +40,7 @@ void http_make_ready(struct http_connection *connection)
         uv_idle_start(&http->idle, on_http_idle);
 }
 
-/* Takes down what epoll tells. Returns how many connections it told of. */
+/* Records the events that epoll reports. Returns the number of connections with events. */
 static int http_look(struct http *http)
 {
     struct epoll_event events[EVENTS_A_TURN];
@@ -117,12 +117,12 @@ void http_flush(struct http *http)
         http_run(http);
 }
 
-/* Ends connections that have been in a stage for too long. */
+/* Ends connections that have exceeded the time limit of their stage. */
 static void on_http_tick(uv_timer_t *timer)
 {
     struct http *http = timer->data;
     http->now_ns = (int64_t)uv_hrtime();
-    http->running = true; /* hooks that flush must not end those that come next here */
+    http->running = true; /* a hook that flushes must not end connections that this loop visits next */
     for (int i = 0; i < HTTP_STAGES_ALL; i++) {
         int limit_s = i == HTTP_STAGE_LINGER ? HTTP_LINGER_S : http->options.stages_s[i];
         list_for_each_safe(node, after, &http->stages[i])
@@ -158,7 +158,7 @@ void http_take(struct http *http, int fd, void *peer)
     list_init(&connection->stage_node);
     list_append(&http->connections, &connection->node);
     if (epoll_ctl(http->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-        connection->dropped = true; /* `left` comes when the caller has counted it */
+        connection->dropped = true; /* ends later: the caller has not counted the connection yet */
     http->now_ns = (int64_t)uv_hrtime();
     http_enter_stage(connection, HTTP_STAGE_QUIET);
     http_make_ready(connection);

@@ -21,7 +21,7 @@ bool again_may(const struct http_head *head)
     return posts ? names != RULE_NO_OBJECT : names == RULE_OBJECT || names == RULE_SUBRESOURCE;
 }
 
-/* Appends the head with one more line. */
+/* Appends the head to `out` with one more line. */
 static void add_line(struct buf *out, struct str bytes, const char *name, const char *value)
 {
     CHECK(bytes.len > 4 && memcmp(bytes.data + bytes.len - 4, "\r\n\r\n", 4) == 0);

@@ -17,7 +17,7 @@ bool query_next(struct str *query, struct str *ret_key, struct str *ret_value)
     return true;
 }
 
-/* "?watch=true", "&watch=1" and their like. */
+/* Returns whether the query has "watch=true" or "watch=1". */
 static bool target_watches(struct str target)
 {
     struct str path, query = {0}, key, value;
@@ -96,7 +96,7 @@ static bool is_connection_line(struct str line)
     return str_cut(line, ':', &name, &value) && http_is_word(name, "Connection");
 }
 
-/* Gives the final head out, with the line of our own connection before the empty one. */
+/* Passes on the final head, with our own Connection line before the empty line. */
 static void pass_head(struct answer_bounds *answer, struct buf *out)
 {
     struct str lines = buf_str(&answer->head), line, rest;
@@ -118,7 +118,7 @@ static bool answer_in_head(const struct answer_bounds *answer)
     return answer->reply.state == HTTP_STATUS_LINE || answer->reply.state == HTTP_FIELDS;
 }
 
-/* Takes bytes of heads, up to the end of a line. */
+/* Takes bytes of heads, up to the end of one line. */
 static int take_head_part(struct answer_bounds *answer, struct str bytes, bool closes, struct buf *out,
                           size_t *ret_used)
 {

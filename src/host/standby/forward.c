@@ -1,5 +1,5 @@
-/* forward.c - the clients of a controller that does not lead: who is taken, and when they are let go. Each of
- * them is a pair (pair.h). */
+/* forward.c - the clients of a controller that does not lead: which are accepted, and when they are closed.
+ * Each client is a pair (pair.h). */
 #include "host/standby/pair.h"
 
 #include <gnutls/crypto.h>
@@ -11,11 +11,11 @@
 
 enum {
     CLIENTS_MAX = 4096,
-    TICK_MS = 20,          /* between two looks at clients that wait */
-    GRACE_MS = 500,        /* leaving: a client may still begin a request, once a leader is known */
-    GRACE_ALONE_MS = 1000, /* the same, while none is known */
-    LEAVE_MS = 5000,       /* leaving: whoever is left then is closed */
-    UNDECIDED_MS = 1000,   /* at the start: so long clients with TLS wait for a leader to be known */
+    TICK_MS = 20,          /* interval of pair_tick() */
+    GRACE_MS = 500,        /* leaving: time for a client to begin a request, once a leader is known */
+    GRACE_ALONE_MS = 1000, /* leaving: the same time while no leader is known */
+    LEAVE_MS = 5000,       /* leaving: time until all clients are closed */
+    UNDECIDED_MS = 1000,   /* at the start: longest wait of TLS clients for a leader to be known */
 };
 
 struct forward {
@@ -29,9 +29,9 @@ struct forward {
     void *left_context;
     struct crowd crowd; /* clients of the listener, by source address */
     uint32_t of_address_max;
-    bool loopback_http; /* with TLS: clients on this computer may speak plain HTTP */
+    bool loopback_http; /* with TLS: clients on this machine may speak plain HTTP */
     bool rests;         /* forward_rest() */
-    bool undecided;     /* clients wait until it is known where their TLS ends */
+    bool undecided;     /* no client is accepted until it is known where TLS sessions end */
     uint64_t began_ms;
     struct pairs pairs;
 };
@@ -51,7 +51,7 @@ void forward_unlisten(struct forward *forward)
     forward->open_parts++;
 }
 
-/* Leaving: closes clients that begin no request, and all when the time is over. */
+/* Closes idle clients while the process leaves, and all clients when the time has expired. */
 static void leave_tick(struct forward *forward, uint64_t now_ms)
 {
     bool known = forward->pairs.has_leader;
@@ -70,7 +70,8 @@ static void leave_tick(struct forward *forward, uint64_t now_ms)
     left(forward->left_context);
 }
 
-/* Takes clients from the moment when it is known where their TLS ends; nothing but the leader can tell. */
+/* Begins to accept clients once it is known where their TLS sessions end; only the leader's answer decides
+ * that. */
 static void decide_tick(struct forward *forward, uint64_t now_ms)
 {
     if (!forward->undecided ||
@@ -135,7 +136,7 @@ static void on_secure_client(void *context, struct relay_client *client)
     client->fd = -1;
 }
 
-/* The relay tells of the end, not the pair. */
+/* The relay counts its connections: their pairs have PAIR_NO_PLACE. */
 static void on_secure_left(void *context, const struct sockaddr_storage *address)
 {
     struct forward *forward = context;
@@ -202,11 +203,11 @@ void forward_rest(struct forward *forward, bool rests)
     if (!forward->listener)
         return;
     listener_rest(forward->listener, rests || forward->undecided);
-    if (!rests) /* the API may have had it otherwise */
+    if (!rests) /* the API's listener may have deferred clients on this socket */
         listener_prompt(forward->listener);
 }
 
-/* Are both places the same? Of addresses and ports alone: the rest may hold anything. */
+/* Returns whether two addresses and ports are equal. The other bytes of the structures may differ. */
 static bool same_place(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
     const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;

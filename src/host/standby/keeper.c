@@ -1,5 +1,5 @@
-/* keeper.c - three threads: one renews the lease, whatever the loop is at; one waits for changes in etcd; one
- * asks an etcd that did not answer until it does. */
+/* keeper.c - three threads: one renews the lease, however busy the loop is; one waits for changes in etcd;
+ * one queries an etcd that has not answered, until it does. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -9,15 +9,15 @@
 #include "base/arena.h"
 #include "base/check.h"
 
-#define SEEK_NS NS_PER_SECOND /* of one question */
+#define SEEK_NS NS_PER_SECOND /* of one query */
 
 struct keeper_thread {
-    struct etcd_options options; /* of questions */
+    struct etcd_options options; /* for queries */
     struct etcd_lease *lease;
     struct etcd_watch *watch;
     uv_async_t *news;
     pthread_t renewer, watcher, seeker;
-    pthread_mutex_t mutex; /* of `stopping` and `seeks`, with their condition */
+    pthread_mutex_t mutex; /* for `stopping` and `seeks`, with their condition */
     pthread_cond_t changed;
     atomic_bool stopping, seeks;
 };
@@ -29,7 +29,7 @@ static int64_t keeper_now_ns(void)
     return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Waits for so long, or until the keeper stops. */
+/* Waits for `pause_ns`, or until the keeper stops. */
 static void keeper_pause(struct keeper_thread *keeper, int64_t pause_ns)
 {
     int64_t until_ns = keeper_now_ns() + pause_ns;
@@ -53,7 +53,7 @@ static void *keep_lease(void *context)
         }
         if (rc < 0 && keeper_now_ns() >= etcd_lease_until_ns(keeper->lease))
             uv_async_send(keeper->news);
-        if (rc != ERROR_UNAVAILABLE) /* which took its time */
+        if (rc != ERROR_UNAVAILABLE) /* that call has waited already */
             keeper_pause(keeper, etcd_lease_length_ns(keeper->lease) / 4);
     }
     return NULL;
@@ -68,7 +68,7 @@ static void *keep_watch(void *context)
     return NULL;
 }
 
-/* Waits until there is something to seek. False: the keeper stops. */
+/* Waits until there is something to seek. Returns false if the keeper stops. */
 static bool keeper_waits_to_seek(struct keeper_thread *keeper)
 {
     pthread_mutex_lock(&keeper->mutex);
@@ -129,7 +129,7 @@ int keeper_begin(const struct etcd_options *options, uv_async_t *news, struct ke
           pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
           pthread_cond_init(&keeper->changed, &monotonic) == 0);
     pthread_condattr_destroy(&monotonic);
-    sigfillset(&all); /* signals are the loop's */
+    sigfillset(&all); /* the loop's thread handles signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     CHECK(pthread_create(&keeper->renewer, NULL, keep_lease, keeper) == 0);
     CHECK(pthread_create(&keeper->watcher, NULL, keep_watch, keeper) == 0);

@@ -1,24 +1,24 @@
-/* pair.c - a client of a controller that does not lead, and its way: each of its requests is passed on.
+/* pair.c - a client of a controller that does not lead, and its way: forwards each of its requests.
  *
- * A client keeps its connection while leaders change: between two requests its way to the leader is closed
- * and another one is taken. A request for which nobody leads is held. A write of one object is sent to the
- * next leader if this one goes before its answer begins (again.h); any other request that was sent, in part
- * or whole, is never sent again: the client's connection is closed, as the leader's own would be. Bytes that
- * are no request of HTTP/1.1 are passed both ways until one side ends; so are those of TLS that ends at the
- * leader (PAIR_BYTES).
+ * A client keeps its connection while leaders change: between two requests the way to the old leader is
+ * closed and one to the new leader is opened. While nobody leads, a request is held. A write of one object is
+ * sent to the next leader if the current one disappears before its answer begins (again.h). Any other request
+ * that was sent, in part or as a whole, is never sent again: the client's connection is closed, as the leader
+ * would have closed it. Bytes that are not an HTTP/1.1 request are passed both ways until one side ends, and
+ * so is TLS that ends at the leader (PAIR_BYTES).
  *
- * The leader learns of a client whose TLS ends here (PAIR_SECURE) by the head of each request (forwarded.h).
- * No byte of it may reach the leader but what was read as a request here, with such a head: bytes that cannot
- * be read are answered with an error.
+ * For a client whose TLS ends here (PAIR_SECURE), the head of each request names the client to the leader
+ * (forwarded.h). Only bytes that were parsed here as a request, with such a head, may reach the leader; bytes
+ * that cannot be parsed are answered with an error.
  *
- * Reads (rule.h) take another way, to the standby's own API, once its state is new enough for them, and cost
- * the leader nothing. A read that is not answered there, for whatever reason, is passed on to the leader. A
- * client that has a way to the leader reads by it, too.
+ * Reads (rule.h) go to the standby's own API once its state is new enough for them, and cost the leader
+ * nothing. A read that the local API does not answer, for whatever reason, is forwarded to the leader. A
+ * client that already has a way to the leader uses it for reads too.
  *
- *   PAIR_HEAD ─ a head is whole ─► PAIR_HELD ─ the leader takes the connection ─► PAIR_ASKED
+ *   PAIR_HEAD ─ head complete ──► PAIR_HELD ─ the leader takes the connection ─► PAIR_ASKED
  *     ▲ │                                                                          │   │
  *     │ └─ no request ──────────────────────► PAIR_RAW ◄──────────── 101 ──────────┘   │
- *     └────────────────────────────── the answer has left ─────────────────────────────┘
+ *     └────────────────────────────── the answer was sent ─────────────────────────────┘
  */
 #include "host/standby/way.h"
 
@@ -31,15 +31,16 @@
 #include "host/standby/again.h"
 
 enum {
-    KEPT_BYTES_MAX = 64 << 20, /* of all writes that may be sent again; beyond, they are not kept */
-    AHEAD_BYTES = 64 << 10,    /* of a client that are kept before they can be passed on */
-    IDLE_MS = 120 * 1000,      /* a client without a request; the leader's own limits hold otherwise */
+    /* memory for all writes that may be sent again; beyond it, writes are not kept */
+    KEPT_BYTES_MAX = 64 << 20,
+    AHEAD_BYTES = 64 << 10, /* bytes that are read ahead from a client */
+    IDLE_MS = 120 * 1000,   /* limit of a client without a request; otherwise the leader's limits apply */
     WAY_IDLE_MS = 60 * 1000,
-    HEAD_MS = 20 * 1000,  /* for a head */
-    HELD_MS = 30 * 1000,  /* a request that no leader takes is answered with 503 then */
-    AGAIN_MS = 1000,      /* a write whose leader was replaced waits so long for its answer */
-    READ_MS = 3000,       /* a read of a version that does not come is the leader's then */
-    LEAVE_HELD_MS = 3000, /* leaving: a request that no leader takes is answered with 503 */
+    HEAD_MS = 20 * 1000,  /* limit of a head */
+    HELD_MS = 30 * 1000,  /* a request that no leader has taken by then is answered with 503 */
+    AGAIN_MS = 1000,      /* wait for the answer of a write whose leader was replaced */
+    READ_MS = 3000,       /* a read whose version has not arrived by then goes to the leader */
+    LEAVE_HELD_MS = 3000, /* leaving: a request that no leader has taken by then is answered with 503 */
 };
 
 struct pair_write {
@@ -53,7 +54,8 @@ static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 
 /* --- the end ------------------------------------------------------------------------------------------ */
 
-/* The request is not sent again: its answer has begun, or nobody wants it. */
+/* Drops the kept bytes: the request will not be sent again, because its answer has begun or its client has
+ * left. */
 static void pair_forget(struct pair *pair)
 {
     CHECK(pair->all->kept_bytes >= pair->kept_bytes);
@@ -120,7 +122,8 @@ static void on_written(uv_write_t *request, int status)
     else
         pair->to_leader = false;
     if (status < 0 && !to_client && pair->state == PAIR_ASKED) {
-        pair->to_leader = true; /* it may have answered before it closed: what it says is read on */
+        /* the leader may have answered before it closed: continue to read its answer */
+        pair->to_leader = true;
         return;
     }
     if (status < 0) {
@@ -134,7 +137,7 @@ static void on_written(uv_write_t *request, int status)
         pair_go_on(pair);
 }
 
-/* Takes `bytes` over. */
+/* Writes `bytes`, and empties them. */
 static void pair_write(struct pair *pair, uv_tcp_t *to, struct buf *bytes)
 {
     struct pair_write *write = mem_alloc(sizeof *write);
@@ -153,7 +156,8 @@ static void pair_write(struct pair *pair, uv_tcp_t *to, struct buf *bytes)
     }
 }
 
-/* Keeps the first `len` bytes of the client while they may be asked again: of a read here, or a write. */
+/* Keeps the first `len` bytes from the client while the request may be sent again: a read here, or a kept
+ * write. */
 static void pair_keep(struct pair *pair, size_t len)
 {
     if (!pair->here && !pair->keeps)
@@ -162,7 +166,7 @@ static void pair_keep(struct pair *pair, size_t len)
     CHECK(pair->asked.len <= AGAIN_BYTES_MAX);
 }
 
-/* Sends the first `len` bytes of the client to the leader. */
+/* Sends the first `len` bytes from the client to the leader. */
 static void pair_pass(struct pair *pair, size_t len)
 {
     struct buf out = {0};
@@ -182,7 +186,7 @@ static void pair_enter(struct pair *pair, enum pair_state state)
     pair->since_ms = uv_now(pair->all->loop);
 }
 
-/* Answers the request here, and ends the connection. */
+/* Answers the request here, and closes the connection afterwards. */
 static void pair_refuse(struct pair *pair, const char *status, struct str text)
 {
     struct buf out = {0};
@@ -213,16 +217,18 @@ static bool pair_waits(const struct pair *pair)
     return pair->state == PAIR_HELD || (pair->state == PAIR_RAW && pair->way != WAY_OPEN);
 }
 
-/* Bytes of the leader behind the end of an answer, or without a request: nobody asked for them. */
+/* Handles bytes from the leader that no request asked for: after the end of an answer, or without a
+ * request. */
 static void way_is_wrong(struct pair *pair)
 {
     if (pair->state == PAIR_ASKED)
-        pair->stale = true; /* closed when its answer has left */
+        pair->stale = true; /* closed when the current answer was sent */
     else
         way_close(pair);
 }
 
-/* The leader does not believe that we are a controller: nothing was done. The client hears of it. */
+/* Handles an answer 421: the leader does not accept us as a controller, and the request had no effect.
+ * Returns whether the client was answered. */
 static bool pair_is_misdirected(struct pair *pair)
 {
     if (pair->kind != PAIR_SECURE || pair->here || pair->to_client || pair->answer.reply.code != 421)
@@ -269,7 +275,7 @@ static void way_take(struct pair *pair, struct str bytes)
         pair_go_on(pair);
 }
 
-/* A read that waits is the leader's. */
+/* Sends a read that waits for a newer state to the leader. */
 static void read_elsewhere(struct pair *pair)
 {
     CHECK(pair->state == PAIR_HELD && pair->here);
@@ -277,7 +283,7 @@ static void read_elsewhere(struct pair *pair)
     way_close(pair);
 }
 
-/* Puts a request without an answer at the front of `in` again, to be asked by another way. */
+/* Puts a request without an answer back at the front of `in`, to be sent by another way. */
 static void take_back(struct pair *pair)
 {
     bounds_answer_done(&pair->answer);
@@ -288,7 +294,7 @@ static void take_back(struct pair *pair)
     way_close(pair);
 }
 
-/* A read that the API here did not answer: the leader does. */
+/* Sends a read that the local API has not answered to the leader. */
 static void read_again(struct pair *pair)
 {
     pair->rule.here = false;
@@ -296,12 +302,12 @@ static void read_again(struct pair *pair)
     take_back(pair);
 }
 
-/* A write that its leader has not answered: the next one does, whether it was applied or not. */
+/* Sends a write that its leader has not answered to the next leader, whether or not it was applied. */
 static void write_again(struct pair *pair)
 {
     CHECK(pair->state == PAIR_ASKED && pair->keeps && pair->first_ms > 0);
     pair->scanned = 0;
-    pair->state = PAIR_HEAD; /* its bounds are found again */
+    pair->state = PAIR_HEAD; /* its head is parsed again */
     take_back(pair);
 }
 
@@ -314,7 +320,7 @@ static void way_ended(struct pair *pair, bool broken)
         way_close(pair);
         return;
     }
-    if (pair->asked.len > 0) { /* nothing of its answer has come */
+    if (pair->asked.len > 0) { /* nothing of its answer has arrived */
         if (pair->keeps)
             write_again(pair);
         else
@@ -351,7 +357,7 @@ static void way_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 
 /* --- the client --------------------------------------------------------------------------------------- */
 
-/* The answer has left: what comes next is another request. */
+/* Ends a request whose answer was sent: the next one may begin. */
 static void pair_answered(struct pair *pair)
 {
     bool switched = bounds_answer_switched(&pair->answer);
@@ -375,7 +381,7 @@ static void on_shut(uv_shutdown_t *request, int status)
     mem_free(request);
 }
 
-/* The client says nothing more; the leader learns of it behind what was passed on. */
+/* The client sends no more: shuts down the way after the bytes that were passed on. */
 static void client_end(struct pair *pair)
 {
     bool may_wait = pair->state == PAIR_RAW || (pair->state == PAIR_ASKED && pair->request.whole);
@@ -417,7 +423,7 @@ static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     }
 }
 
-/* The request at the front of `in` is a write that will be kept: gives it a key, unless it has one. */
+/* Keeps the write at the front of `in`, and gives it a key unless it has one. */
 static void pair_begin_keeping(struct pair *pair)
 {
     struct pairs *all = pair->all;
@@ -438,7 +444,7 @@ static void pair_begin_keeping(struct pair *pair)
     pair->head_len = head_len;
 }
 
-/* The bytes are no request that can be read here. */
+/* Handles bytes that are not a request which can be read here: passes them on, or answers an error. */
 static void pair_refuse_form(struct pair *pair, int code)
 {
     if (pair->kind != PAIR_SECURE) {
@@ -454,7 +460,7 @@ static void pair_refuse_form(struct pair *pair, int code)
                 STR("the request cannot be read: nothing was done\n"));
 }
 
-/* Looks for the head of a request. */
+/* Parses the head of the next request, if it is complete. */
 static void pair_look(struct pair *pair)
 {
     if (pair->in.len == pair->scanned)
@@ -480,7 +486,7 @@ static void pair_look(struct pair *pair)
         way_close(pair);
 }
 
-/* Whether the state is new enough for the read; otherwise a look is asked for. */
+/* Returns whether the state is new enough for the read. If not, requests a refresh. */
 static bool may_read(const struct pair *pair)
 {
     const struct forward_reads *reads = &pair->all->reads;
@@ -490,14 +496,14 @@ static bool may_read(const struct pair *pair)
     return false;
 }
 
-/* Whether the head has to name its client: one that a controller passed on to us does. */
+/* Returns whether we must name the client in the head. A request that a controller forwards to us names it
+ * already. */
 static bool pair_vouches(const struct pair *pair)
 {
     return pair->kind == PAIR_SECURE && !pair->here && !pair->trusted;
 }
 
-/* Sends a head with what has to be added to it, and as much of its body. `again`: of a write that was sent
- * before. */
+/* Sends a head with the lines to add, and `body` bytes of its body. `again`: the write was sent before. */
 static void pair_pass_head(struct pair *pair, size_t len, size_t body, bool again)
 {
     struct str head = {pair->in.data, len};
@@ -515,7 +521,7 @@ static void pair_pass_head(struct pair *pair, size_t len, size_t body, bool agai
     pair_write(pair, &pair->leader, &out);
 }
 
-/* The leader takes connections: the head goes, and as much of the body as has come. */
+/* Sends the head, and as much of the body as has arrived, over an open way. */
 static void pair_ask(struct pair *pair)
 {
     size_t len = pair->head_len, used = 0;
@@ -523,7 +529,7 @@ static void pair_ask(struct pair *pair)
     if (!pair->request.whole)
         readable =
             bounds_request_take(&pair->request, (struct str){pair->in.data + len, pair->in.len - len}, &used);
-    if (!readable) { /* the leader says what is wrong with it */
+    if (!readable) { /* the leader answers what is wrong with it */
         pair_refuse_form(pair, 400);
         return;
     }
@@ -540,7 +546,7 @@ static void pair_ask(struct pair *pair)
         pair_pass(pair, len + used);
 }
 
-/* More of the request's body has come. */
+/* Sends more of the request's body. */
 static void pair_ask_more(struct pair *pair)
 {
     size_t used = 0;
@@ -552,7 +558,7 @@ static void pair_ask_more(struct pair *pair)
     pair_pass(pair, used);
 }
 
-/* Leaving: a watch that stands between two lines ends here; its client asks another controller. */
+/* Ends the answer of a watch that is between two lines, so that its client asks another controller. */
 void pair_end_watch(struct pair *pair)
 {
     struct buf out = {0};

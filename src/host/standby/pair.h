@@ -1,11 +1,12 @@
-/* pair.h - a client of a controller that does not lead, and its way to whoever answers. Private to standby.
+/* pair.h - one client of a controller that does not lead, and its connection to the leader or to the local
+ * API ("way"). Private to standby.
  *
- *     pair_begin(all, fd, ...)     the socket is the pair's from now on
- *     pair_follow(pair)            another one leads, or nobody
- *     pair_tick(pair, now_ms)      now and then
- *     pair_close(pair)             the loop must be run afterwards; the pair frees itself
+ *     pair_begin(all, kind, fd, ...)   the pair owns the socket
+ *     pair_follow(pair)                after the leader has changed
+ *     pair_tick(pair, now_ms)          every few milliseconds, for time limits
+ *     pair_close(pair)                 then run the loop; the pair frees itself
  *
- * The forwarder owns what all pairs share: it changes that and then tells each of them.
+ * The forwarder owns what all pairs share. It changes `struct pairs`, then notifies each pair.
  */
 #ifndef PHX_HOST_STANDBY_PAIR_H
 #define PHX_HOST_STANDBY_PAIR_H
@@ -18,15 +19,15 @@
 
 enum {
     PAIR_READ_BYTES = 64 << 10,
-    PAIR_NO_PLACE = CROWD_PLACES, /* of a client that was not accepted here */
+    PAIR_NO_PLACE = CROWD_PLACES, /* the client was not accepted by this forwarder's listener */
 };
 
 struct pair;
 
 enum pair_kind {
     PAIR_PLAIN,  /* plain HTTP, also to the leader */
-    PAIR_SECURE, /* the client's TLS ends in a relay of ours, and its requests go to the leader over TLS */
-    PAIR_BYTES,  /* the client's TLS ends at the leader */
+    PAIR_SECURE, /* the client's TLS ends in our relay; requests go to the leader over TLS of our own */
+    PAIR_BYTES,  /* the client's TLS ends at the leader: bytes are passed both ways */
 };
 
 /* All clients, and what they share. */
@@ -37,35 +38,39 @@ struct pairs {
     bool has_leader, leaving;
     struct sockaddr_storage leader;
     bool repeats;                /* as forward_repeats() */
-    uint64_t key, keys;          /* of keys: the random part, and how many were given */
-    size_t kept_bytes;           /* of writes that may be sent again */
+    uint64_t key, keys;          /* idempotency keys: the random part, and how many were issued */
+    size_t kept_bytes;           /* memory reserved for writes that may be sent again */
     struct secure *secure;       /* NULL: plain HTTP alone */
-    struct forward_reads reads;  /* `connect` NULL: all requests are the leader's */
-    void (*left)(void *context, uint32_t place); /* a client that was accepted is gone */
+    struct forward_reads reads;  /* `connect` NULL: the leader answers all requests */
+    void (*left)(void *context, uint32_t place); /* an accepted client has left */
     void *context;
     struct http_head head;      /* scratch */
-    char room[PAIR_READ_BYTES]; /* what is read is used or copied at once */
+    char room[PAIR_READ_BYTES]; /* read buffer of all pairs: its bytes are used or copied at once */
 };
 
-/* Takes a connected client and the bytes that it has sent. `tls`: what is known of a PAIR_SECURE. `place`:
- * its address' in a crowd (net/crowd.h), of which pairs.left tells at its end; PAIR_NO_PLACE: that is not
- * called. NULL: the socket cannot be used, and stays the caller's. */
+/* Takes over a connected client and the bytes that it has sent. `tls` describes the client of a PAIR_SECURE,
+ * and is copied. `place` is the client address's place in a crowd (net/crowd.h), which the pair passes to
+ * pairs.left when it ends; for PAIR_NO_PLACE it calls nothing. Returns NULL, and leaves the socket to the
+ * caller, if the socket cannot be used. */
 struct pair *pair_begin(struct pairs *all, enum pair_kind kind, int fd, uint32_t place, struct str bytes,
                         const struct relay_client *tls);
 void pair_close(struct pair *pair);
-/* Returns the pair behind `pair`, NULL: the first; NULL: there is none. Pairs may be closed on the way. */
+/* Returns the pair after `pair` (the first one for NULL), or NULL at the end of the list. The loop over all
+ * pairs may call pair_close(). */
 struct pair *pairs_next(const struct pairs *all, const struct pair *pair);
 void pair_tick(struct pair *pair, uint64_t now_ms);
-/* Leaving: a watch that stands between two lines ends here; its client asks another controller. */
+/* Ends the answer of a watch that is between two lines, so that its client asks another controller. Used
+ * while the process leaves. */
 void pair_end_watch(struct pair *pair);
-/* Leaving: closes a client that begins no request, and refuses one that nobody takes. */
 struct pair_leaving {
-    uint64_t now_ms, spent_ms, grace_ms;
-    bool graced, over; /* who begins nothing is closed; everybody is */
+    uint64_t now_ms, spent_ms, grace_ms; /* the loop's time; since leaving began; idle for less: kept */
+    bool graced, over;                   /* idle clients are closed; all clients are */
 };
+/* Closes the client while the process leaves, if its time has expired. Answers 503 if its request has waited
+ * too long for a leader. */
 void pair_leave(struct pair *pair, const struct pair_leaving *leaving);
 void pair_follow(struct pair *pair);                                /* pairs.leader has changed */
-void pair_reads_over(struct pair *pair);                            /* pairs.reads was taken away */
+void pair_reads_over(struct pair *pair);                            /* pairs.reads was removed */
 void pair_looked(struct pair *pair, bool newest, uint64_t version); /* as forward_looked() */
 
 #endif

@@ -1,8 +1,8 @@
-/* reads.c - an API server of the standby's own state, for what clients read (rule.h). It does not listen: the
- * forwarder joins clients to it by socket pairs, one request at a time.
+/* reads.c - an API server on the standby's own state, for clients' reads (rule.h). The server does not
+ * listen: the forwarder connects clients to it by socket pairs, one request at a time.
  *
- * The server lives while the standby follows. When the standby takes the lead, watches end as whole answers,
- * lists that are under way are sent to their end, and the controller's own API serves the next requests. */
+ * The server lives while the standby follows. When the standby takes the lead, watches end as complete
+ * answers, lists under way are sent completely, and the controller's API serves the next requests. */
 #include "host/standby/internal.h"
 
 #include <stdio.h>
@@ -14,15 +14,15 @@
 #include "host/api/api.h"
 #include "host/api/relay.h"
 
-/* An API server, from reads_begin() until all of it has ended. */
+/* An API server, from reads_begin() until all its parts have closed. */
 struct reads {
     uv_loop_t *loop;
     struct core *core;
-    struct access *access; /* NULL: everybody may read everything */
+    struct access *access; /* NULL: every client may read everything */
     struct api *api;
-    uv_timer_t tick; /* after reads_end(): until its clients have their answers */
+    uv_timer_t tick; /* after reads_end(): waits until clients have their answers */
     uint64_t end_ms;
-    struct reads **owner; /* likewise: forgets it when it closes */
+    struct reads **owner; /* after reads_end(): set to NULL when it closes */
     int open_parts;
 };
 
@@ -44,7 +44,7 @@ static int64_t hook_now_ns(void *context)
     return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Hooks of requests that go to the leader are never called here. */
+/* Never called: hooks of requests that go to the leader. */
 static void hook_submit(void *context, const struct write_event *write, struct api_request *request)
 {
     prepared_write_free(write->prepared);
@@ -85,7 +85,7 @@ static void hook_exec_closed(void *context, struct api_exec *exec)
 
 static bool hook_hold_counts(void *context, machine_id machine)
 {
-    return false; /* only the leader is told */
+    return false; /* agents confirm holds to the leader only */
 }
 
 /* --- begin and end ------------------------------------------------------------------------------------ */
@@ -150,7 +150,7 @@ static void on_end_tick(uv_timer_t *timer)
         reads_close(reads);
 }
 
-/* The forwarder sees the end of the connection, and asks the leader for what was not answered. */
+/* Closes the connection. The forwarder notices, and sends a request without an answer to the leader. */
 static void let_go(void *context, int fd, struct str bytes, const struct relay_client *tls)
 {
     close(fd);

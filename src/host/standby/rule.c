@@ -2,7 +2,7 @@
 
 #include "host/standby/bounds.h"
 
-/* Returns the next segment of a path, and takes it and its slash off; empty at the end. */
+/* Removes the next segment of a path, with its slash, and returns it; it is empty at the end of the path. */
 static struct str take_segment(struct str *path)
 {
     struct str segment, rest;
@@ -17,7 +17,7 @@ static struct str take_segment(struct str *path)
     return segment;
 }
 
-/* As rule_path_of(); *ret_group and *ret_resource: as the path has them. */
+/* As rule_path_of(). Sets *ret_group and *ret_resource to the path's parts. */
 static enum rule_path take_path(struct str path, struct str *ret_group, struct str *ret_resource)
 {
     struct str root = take_segment(&path);
@@ -45,7 +45,7 @@ enum rule_path rule_path_of(struct str path)
     return take_path(path, &group, &resource);
 }
 
-/* Whether the path names a collection or an object that every controller has. */
+/* Returns whether the path names a collection or an object that every controller has. */
 static bool is_shared(struct str path)
 {
     struct str group, resource;
@@ -54,7 +54,7 @@ static bool is_shared(struct str path)
            !str_is(resource, "maintenances");
 }
 
-/* Returns the value of a parameter of the query; .data NULL: it is absent. */
+/* Returns the value of a query parameter; .data is NULL if it is absent. */
 static struct str parameter(struct str query, const char *name)
 {
     struct str key, value;
@@ -64,7 +64,8 @@ static struct str parameter(struct str query, const char *name)
     return (struct str){0};
 }
 
-/* Whether the path asks if this process lives. /readyz asks whether writes are taken: the leader knows. */
+/* Returns whether the path asks if this process is alive. /readyz asks whether writes are taken, which the
+ * leader knows. */
 static bool asks_for_life(struct str path)
 {
     return str_is(path, "/livez") || str_is(path, "/healthz");
@@ -87,7 +88,7 @@ struct read_rule rule_of(const struct http_head *head)
     struct str version = parameter(query, "resourceVersion");
     int64_t number = 0;
     if (version.len > 0 && !str_to_i64(version, 0, INT64_MAX, &number))
-        return rule; /* the leader says what is wrong with it */
+        return rule; /* the leader answers what is wrong with it */
     rule.here = true;
     rule.newest = version.len == 0;
     rule.version = (uint64_t)number;

@@ -9,16 +9,16 @@
 
 enum {
     OUTWARD_SHAKING_MAX = 64, /* fewer than a server takes from one address (RELAY_SHAKING_OF_ADDRESS_MAX) */
-    LOOK_MS = 1000,           /* between two looks at the files */
+    LOOK_MS = 1000,           /* interval of checks of the certificate files */
 };
 
 static const char ends_now[] = "connections with TLS end at this controller now\n";
 
-/* A relay with its settings, until its last connection has gone. */
+/* A relay and its settings, until its last connection has ended. */
 struct side {
     struct secure *secure;
-    struct list_node node; /* of secure.adopted, or none */
-    struct relay *relay;   /* NULL: none, or it closes */
+    struct list_node node; /* in secure.adopted, or in no list */
+    struct relay *relay;   /* NULL: none, or closing */
     struct api_tls *tls;
 };
 
@@ -30,15 +30,15 @@ struct secure {
     struct list_node adopted, calls;
     struct sockaddr_storage leader;
     bool has_leader;
-    uint64_t round;   /* grows with each leader, and when the certificate changes */
-    uint64_t decided; /* the round in which it was found out whether the leader takes our requests */
-    bool refused;     /* the newest answer to that was no */
-    struct secure_call *tries; /* a trial's session that begins */
-    struct trial *trial;       /* a trial that has asked */
-    bool said;        /* why nothing ends here */
+    uint64_t round;            /* grows when the leader or our certificate changes */
+    uint64_t decided;          /* the newest round in which the leader's answer is known */
+    bool refused;              /* the leader's newest answer was no */
+    struct secure_call *tries; /* a session for a trial, being opened */
+    struct trial *trial;       /* the trial under way */
+    bool said;                 /* it was reported why no session ends here */
     uint64_t looked_ms;
-    uv_idle_t last; /* its end: there may be no relay */
-    int open_parts; /* relays that close; and it counts itself */
+    uv_idle_t last; /* closes last: there may be no relay */
+    int open_parts; /* relays that are closing, and `last` */
     void (*closed)(void *context);
     void *closed_context;
 };
@@ -74,7 +74,7 @@ static void side_close(struct side *side)
         return;
     side->secure->open_parts++;
     relay_close(side->relay, on_relay_closed, side->secure);
-    api_tls_free(side->tls); /* no session is left */
+    api_tls_free(side->tls); /* all sessions have ended */
     side->relay = NULL;
     side->tls = NULL;
 }
@@ -97,7 +97,7 @@ static void on_gone_uncounted(void *context, const struct sockaddr_storage *addr
 
 /* --- sessions with the leader ------------------------------------------------------------------------- */
 
-/* The leader takes requests of ours, or does not for the reason `why`: that holds as long as it leads. */
+/* Records whether the leader takes our requests, or the reason `why` it does not. Holds while it leads. */
 static void decide(struct secure *secure, uint64_t round, const char *why)
 {
     if (round != secure->round || (secure->decided == round && secure->refused))
@@ -114,7 +114,7 @@ static void decide(struct secure *secure, uint64_t round, const char *why)
     secure->decided = round;
 }
 
-/* Ends the call; negative `fd`: it has failed. */
+/* Ends the call. `fd` is negative if it has failed. */
 static void call_over(struct secure_call *call, int fd)
 {
     void (*done)(void *context, int fd) = call->done;
@@ -189,14 +189,14 @@ static void end_trial(struct secure *secure)
     secure->trial = NULL;
 }
 
-/* Finds out whether the leader takes requests of ours, before a client's depends on it. */
+/* Asks the leader whether it takes our requests, before a client's request depends on it. */
 static void try_leader(struct secure *secure)
 {
     if (!secure->tries && !secure->trial && secure->decided != secure->round)
         secure->tries = secure_call(secure, on_trial_called, secure);
 }
 
-/* Asks anew: another one leads, or our certificate is another one. */
+/* Asks again: the leader or our certificate has changed. */
 static void begin_round(struct secure *secure)
 {
     end_trial(secure);
@@ -256,7 +256,7 @@ static int open_sides(struct secure *secure, struct error *error)
     return rc;
 }
 
-/* Begins to end sessions here, if the certificate is good for it. */
+/* Opens the relays, so that sessions end here, if the certificate allows it. */
 static void try_open(struct secure *secure)
 {
     struct error error;
@@ -272,7 +272,7 @@ static void try_open(struct secure *secure)
     secure->said = !secure->inward.relay;
 }
 
-/* Whether the files have changed; they are read again then. */
+/* Returns whether the files have changed, and reads them again if so. */
 static bool reload(struct side *side)
 {
     struct error error;

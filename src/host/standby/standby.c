@@ -9,20 +9,20 @@
 #include "core/log/record.h"
 #include "drive/drive.h"
 
-#define LOOK_NS     (500 * NS_PER_MS) /* a watch may fail silently */
-#define PATIENCE_NS NS_PER_SECOND /* the loop waits no longer for etcd; without an answer the keeper asks */
+#define LOOK_NS     (500 * NS_PER_MS) /* interval of refreshes: a watch may fail silently */
+#define PATIENCE_NS NS_PER_SECOND     /* longest wait of the loop for etcd; after that the keeper queries */
 enum {
-    LEADER_LOOK_MS = 100, /* while we lead, each of our appends is news */
-    CENSUS_MS = 500,      /* between two looks at what the replicas read */
-    DEAF_MS = 2000,       /* a leader that has taken over listens well before that, however often we look */
-    YIELD_MS = 1500,      /* so long the others may take what we have given up */
-    READS_MS = 2,         /* between two looks for the sake of reads: whoever connects can ask for them */
+    LEADER_LOOK_MS = 100, /* while we lead, each of our appends triggers the watch */
+    CENSUS_MS = 500,      /* interval of checks of the level that replicas read */
+    DEAF_MS = 2000,       /* a new leader listens well before that */
+    YIELD_MS = 1500,      /* time for others to take the lead that we gave up */
+    READS_MS = 2,         /* shortest interval of refreshes for reads, which any client can trigger */
 };
 
 struct standby {
     uv_loop_t *loop;
     struct standby_options options;
-    struct etcd_options brief; /* what the loop asks of etcd, with PATIENCE_NS */
+    struct etcd_options brief; /* options for the loop's queries, with PATIENCE_NS */
     char who[ETCD_WHO_MAX];
     struct etcd_log *log;
     struct log_store store;
@@ -30,37 +30,39 @@ struct standby {
     struct effects effects;
     struct keeper_thread *keeper;
     struct forward *forward;
-    struct reads *reads;       /* NULL: it answers nothing itself */
-    struct reads *reads_ended; /* NULL: all answers from before it led have left */
+    struct reads *reads;       /* NULL: the leader answers all reads */
+    struct reads *reads_ended; /* NULL: all answers from before we led were sent */
     uv_async_t news;
     uv_timer_t look;
-    uv_timer_t reads_look; /* for reads that wait; `look` goes on */
-    uint64_t looked_ms;    /* of the loop's clock: the last look */
+    uv_timer_t reads_look; /* refreshes for waiting reads, besides `look` */
+    uint64_t looked_ms;    /* the loop's time of the last refresh */
     struct etcd_seen seen;
-    struct etcd_replica successor;     /* to which we hand over; without a lease: to whoever takes the lead */
-    bool leads, stopped, closed, away; /* away: it has been said that etcd does not answer */
-    bool resigned;                     /* the controller is not freed yet: state and log are its own */
+    /* controller to hand over to; without a lease: any that takes the lead */
+    struct etcd_replica successor;
+    bool leads, stopped, closed, away; /* away: it was reported that etcd does not answer */
+    bool resigned;                     /* the controller is not freed yet: it owns state and log */
     bool ending;                       /* the process ends after the hand-over */
-    bool leaving;                      /* it never leads again */
-    uint64_t yields_ms; /* of the loop's clock: until then it takes the lead from nobody; 0: it may */
-    bool something_new;                /* while we lead: control keys are to be looked at */
-    bool announced;                    /* etcd has our announcement, with this level */
+    bool leaving;                      /* the standby never leads again */
+    uint64_t yields_ms; /* the loop's time until which we leave the lead to others; 0: we may lead */
+    bool something_new; /* while we lead: read the control keys */
+    bool announced;     /* etcd has our announcement, with this level */
     uint32_t announced_level;
-    uint64_t census_ms; /* of the loop's clock: the next look at what replicas read; UINT64_MAX: none */
+    uint64_t census_ms; /* the loop's time of the next check of replicas; UINT64_MAX: none */
     struct error failure;
     struct controller_shared shared;
     void (*asked)(void *context);
     void *asked_context;
     uint32_t (*readers)(void *context, uint32_t reads);
     void *readers_context;
-    /* the connection to the leader's process */
+    /* The connection to the leader's process. */
     uv_tcp_t probe;
     uv_connect_t probe_connect;
-    bool probe_open; /* it is under way, or stands */
+    bool probe_open; /* being opened, or open */
     struct sockaddr_storage leader;
-    int64_t leader_term; /* whose address that is; 0: nobody's */
-    bool leader_met;     /* it has taken a connection: one that it refuses now means that it is dead */
-    uint64_t deaf_from_ms; /* a leader that was never met has refused all connections since; 0: it has not */
+    int64_t leader_term; /* the leadership that `leader` belongs to; 0: none */
+    bool leader_met;     /* the leader has accepted a connection: if it refuses one now, it is dead */
+    /* since when a leader that was never met has refused every connection; 0: it has not */
+    uint64_t deaf_from_ms;
 };
 
 /* --- the log ------------------------------------------------------------------------------------------ */
@@ -79,13 +81,13 @@ static int standby_load(struct standby *standby, struct error *error)
     standby->core = fresh;
     reads_close(standby->reads_ended);
     if (standby->reads)
-        reads_anew(standby); /* what it has sent was of another state */
+        reads_anew(standby); /* its watches have reported another state */
     if (before)
         core_free(before);
     return 0;
 }
 
-/* Applies the records up to the head that the log knows. */
+/* Applies the records up to the log's head, as last read. */
 static int standby_apply(struct standby *standby, struct error *error)
 {
     const struct log_store *store = &standby->store;
@@ -107,7 +109,7 @@ static int standby_apply(struct standby *standby, struct error *error)
         if (standby->reads)
             reads_flush(standby->reads);
     }
-    if (rc == ERROR_NOT_FOUND) /* trimmed before we came to it: the snapshot has it */
+    if (rc == ERROR_NOT_FOUND) /* the record was trimmed before we read it: a snapshot covers it */
         return standby_load(standby, error);
     return rc;
 }
@@ -155,7 +157,7 @@ static void reads_open(struct standby *standby)
         forward_reads(standby->forward, &reads);
 }
 
-/* `now`: also what is being answered. */
+/* Ends the local API. `now`: also the answers that are under way. */
 static void reads_stop(struct standby *standby, bool now)
 {
     struct reads *reads = standby->reads;
@@ -180,7 +182,7 @@ static void reads_anew(struct standby *standby)
 
 /* --- leaving the lead to others ----------------------------------------------------------------------- */
 
-/* The lead is for others now: we have handed it over, or leave. */
+/* Returns whether the lead is left to others: we have handed it over, or leave. */
 static bool standby_yields(const struct standby *standby)
 {
     return standby->resigned || standby->leaving || uv_now(standby->loop) < standby->yields_ms;
@@ -212,11 +214,12 @@ static void probe_end(struct standby *standby, uv_close_cb then)
 
 static void probe_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    static char room[256]; /* what the leader says is not looked at */
+    static char room[256]; /* what the leader sends is ignored */
     *buf = uv_buf_init(room, sizeof room);
 }
 
-/* The connection has ended: the leader closes idle ones, or its process is dead. The next one tells. */
+/* Handles the end of the connection: the leader closes idle ones, or its process is dead. The next
+ * connection shows which. */
 static void probe_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 {
     if (count < 0)
@@ -238,7 +241,7 @@ static void probe_connected(uv_connect_t *request, int status)
     if (dead && standby->leader_term == standby->seen.leader_term && !standby_yields(standby)) {
         probe_end(standby, probe_over);
         standby_take_over(standby, true);
-    } else if (status < 0) { /* it does not listen yet, or its computer is gone: the lease will tell */
+    } else if (status < 0) { /* the leader does not listen yet, or its machine is down: its lease decides */
         probe_end(standby, probe_over);
     } else {
         standby->leader_met = true;
@@ -258,7 +261,7 @@ static void probe_begin(struct standby *standby)
         probe_end(standby, probe_over);
 }
 
-/* "127.0.0.1:7070" or "[::1]:7070"; false: it is neither. */
+/* Parses "127.0.0.1:7070" or "[::1]:7070". Returns false if it is neither. */
 static bool place_read(const char *text, struct sockaddr_storage *ret)
 {
     char address[ETCD_WHO_MAX];
@@ -279,7 +282,7 @@ static bool place_read(const char *text, struct sockaddr_storage *ret)
            uv_ip6_addr(address, (int)port, (struct sockaddr_in6 *)ret) == 0;
 }
 
-/* Clients and the probe go to the leader that was seen. */
+/* Directs clients and the probe to the leader that was last seen. */
 static void follow_leader(struct standby *standby)
 {
     if (standby->leader_term == standby->seen.leader_term) {
@@ -306,7 +309,8 @@ static void follow_leader(struct standby *standby)
 
 /* --- replicas ----------------------------------------------------------------------------------------- */
 
-/* Says what we read, and how far the log's level has come here. A failure is repaired by the next call. */
+/* Announces the level that we read, and the log's level as applied here. The next call retries after a
+ * failure. */
 static void standby_announce(struct standby *standby, uint32_t level)
 {
     struct etcd_replica replica = {.reads = this_release.level, .level = level};
@@ -331,13 +335,13 @@ static int see_replicas(struct standby *standby, struct etcd_replicas *ret_repli
     return rc;
 }
 
-/* A lease that ends without an announcement is no news, so it is looked for. */
+/* The watch does not report a lease that ends without an announcement, so replicas are checked regularly. */
 static bool census_is_due(const struct standby *standby)
 {
     return standby->readers && uv_now(standby->loop) >= standby->census_ms;
 }
 
-/* While we lead: opens the level that all replicas read. Nothing is asked of etcd once that is our newest. */
+/* While we lead: opens the level that all replicas read. Asks etcd nothing once that is our newest level. */
 static void take_census(struct standby *standby)
 {
     struct etcd_replicas replicas;
@@ -351,7 +355,7 @@ static void take_census(struct standby *standby)
         return;
     standby->census_ms = uv_now(standby->loop) + CENSUS_MS;
     if (see_replicas(standby, &replicas) < 0 || replicas.silent > 0)
-        return; /* a later look may see more */
+        return; /* a later check may see more */
     uint32_t reads = this_release.level;
     for (size_t i = 0; i < replicas.count; i++)
         reads = replicas.items[i].reads < reads ? replicas.items[i].reads : reads;
@@ -363,8 +367,8 @@ static void take_census(struct standby *standby)
 
 static void standby_fail(struct standby *standby, int rc, const struct error *error)
 {
-    /* The next look may go well, also where etcd's users or certificates are being changed; a leadership that
-     * we took and lost at once is somebody else's. */
+    /* The next refresh may succeed, also while etcd's users or certificates are being changed. A leadership
+     * that we took and lost at once belongs to another controller. */
     if (rc == ERROR_UNAVAILABLE || rc == ERROR_NO_SPACE || rc == ERROR_FENCED || rc == ERROR_DENIED) {
         if (!standby->away)
             fprintf(stderr, "warning: %s\n", error->text);
@@ -393,12 +397,12 @@ static void standby_take_over(struct standby *standby, bool instead)
     bool ours = standby->seen.leader_lease == etcd_lease_id(lease);
     if (!lease_runs(standby) || keeper_seeks(standby->keeper))
         return;
-    int rc = 1; /* the lead was taken before, and the log could not be read then */
+    int rc = 1; /* the lead was taken before, when the log could not be read */
     if (!term || term != standby->seen.leader_term)
         rc = etcd_log_lead(standby->log, lease, str_from(standby->who),
                            instead || ours ? &standby->seen : NULL, &error);
     if (rc == 0)
-        return; /* another one was faster: its key is news */
+        return; /* another controller was faster: its key triggers the watch */
     if (rc > 0)
         rc = standby_apply(standby, &error);
     if (rc < 0) {
@@ -416,8 +420,9 @@ static void standby_take_over(struct standby *standby, bool instead)
     uv_stop(standby->loop);
 }
 
-/* Looks at etcd's control keys. Without an answer the keeper seeks one, and until it has found one this is
- * ERROR_UNAVAILABLE at once: a timer's callback that waits each time would keep the loop among its timers. */
+/* Reads etcd's control keys. If etcd does not answer, the keeper queries it; until it answers, this function
+ * returns ERROR_UNAVAILABLE at once: a timer's callback that blocked each time would starve the rest of the
+ * loop. */
 static int standby_see(struct standby *standby, struct error *error)
 {
     if (keeper_seeks(standby->keeper))
@@ -425,13 +430,13 @@ static int standby_see(struct standby *standby, struct error *error)
     etcd_log_patience(standby->log, PATIENCE_NS);
     int rc = etcd_log_refresh(standby->log, &standby->seen, error);
     etcd_log_patience(standby->log, 0);
-    uv_update_time(standby->loop); /* etcd was waited for */
+    uv_update_time(standby->loop); /* the call to etcd has blocked */
     if (rc == ERROR_UNAVAILABLE)
         keeper_seek(standby->keeper);
     return rc;
 }
 
-/* The lease ended while etcd was away. */
+/* Replaces a lease that ended while etcd was away. */
 static int take_new_lease(struct standby *standby, struct error *error)
 {
     struct keeper_thread *fresh;
@@ -454,7 +459,7 @@ static void standby_follow(struct standby *standby)
         rc = standby_apply(standby, &error);
     forward_looked(standby->forward, rc == 0 && applies);
     if (rc == ERROR_UNAVAILABLE)
-        follow_leader(standby); /* which may answer still */
+        follow_leader(standby); /* the leader may still answer */
     if (rc < 0) {
         standby_fail(standby, rc, &error);
         return;
@@ -474,14 +479,14 @@ static void standby_follow(struct standby *standby)
     }
     standby_announce(standby, core_level(standby->core));
     forward_repeats(standby->forward, core_level(standby->core) >= LEVEL_RECEIPTS);
-    /* The key is ours after a hand-over to us, or a take-over whose answer was lost. */
+    /* The key is ours after a hand-over to us, or after a take-over whose answer was lost. */
     if (!standby->seen.leader_term || strcmp(standby->seen.who, standby->who) == 0)
         standby_take_over(standby, false);
     if (!standby->leads)
         follow_leader(standby);
 }
 
-/* While we lead: has somebody taken over, or asked us to hand over? */
+/* While we lead: checks whether another controller has taken over, or has asked us to hand over. */
 static void look_as_leader(struct standby *standby)
 {
     struct error error;
@@ -493,7 +498,7 @@ static void look_as_leader(struct standby *standby)
         return;
     }
     if (rc < 0)
-        return; /* the lease tells */
+        return; /* the lease decides */
     if (standby->seen.leader_term != term)
         standby->options.lost("another one has taken over");
     if (standby->seen.step_down_term == term && standby->asked)
@@ -584,7 +589,7 @@ void standby_stop(struct standby *standby)
 
 bool standby_leads(const struct standby *standby)
 {
-    return standby->leads && !standby->stopped; /* it may be told to stop while it takes over */
+    return standby->leads && !standby->stopped; /* it may be stopped while it takes over */
 }
 
 int standby_failed(const struct standby *standby, struct error *error)
@@ -598,7 +603,7 @@ static int64_t shared_leads_until(void *context)
     return standby->keeper ? etcd_lease_until_ns(keeper_lease(standby->keeper)) : 0;
 }
 
-/* Looks for another controller that is alive, and reads what is in the log. */
+/* Finds a controller that is alive and reads the log's level. */
 static void find_successor(struct standby *standby)
 {
     struct etcd_replicas replicas;
@@ -728,7 +733,7 @@ void standby_close(struct standby *standby)
     standby->closed = standby->stopped = true;
     reads_stop(standby, true);
     reads_close(standby->reads_ended);
-    keeper_finish(standby->keeper); /* nothing is sent to `news` any more */
+    keeper_finish(standby->keeper); /* no thread sends `news` any more */
     standby->keeper = NULL;
     uv_close((uv_handle_t *)&standby->news, NULL);
     uv_close((uv_handle_t *)&standby->look, NULL);
@@ -742,7 +747,7 @@ void standby_free(struct standby *standby)
     if (!standby)
         return;
     CHECK(standby->closed);
-    if (standby->core && !standby->failure.code) /* `phalanx log replay --until` gives the same */
+    if (standby->core && !standby->failure.code) /* `phalanx log replay --until` prints the same digest */
         fprintf(stderr, "ended at record %" PRIu64 ", digest %016" PRIx64 "\n", core_seq(standby->core),
                 core_digest(standby->core));
     forward_free(standby->forward);

@@ -1,4 +1,4 @@
-/* standby.h - one of several controllers: follows the log on etcd until it leads, and knows while it leads.
+/* standby.h - one of several controllers that share a log on etcd: a standby follows the log until it leads.
  *
  *     struct standby *standby;
  *     rc = standby_new(loop, &options, &standby, error);   // reads snapshot and log
@@ -6,31 +6,36 @@
  *     if (standby_leads(standby)) {
  *         controller_options.shared = standby_shared(standby);
  *         ... controller_new(), uv_run(), as a single controller does; controller_hand_over() at its end ...
- *         standby_follow_on(standby);                      // and the loop is run again: it follows
+ *         standby_follow_on(standby);                      // run the loop again: the standby follows
  *     }
- *     standby_leave(standby);                              // and the loop is run until clients have left
+ *     standby_leave(standby);                              // run the loop until all clients have left
+ *     standby_close(standby);                              // run the loop once more
  *     standby_free(standby);
  *
- * A standby applies each record as the leader's log has it, so its state is the leader's when it takes over.
- * It takes over when nobody leads (the leader has handed over, or its lease has ended), and at once when the
- * leader's process has ended: the kernel of its computer closes the connection that the standby keeps to it,
- * and refuses the next one. That is safe though it is a guess: host/store/etcd/etcd.h.
+ * A standby applies each record of the leader's log, so its state equals the leader's when it takes over.
+ * It takes over when nobody leads: the leader has handed over, or its lease has ended. It takes over at once
+ * when the leader's process has died: the kernel of the leader's machine closes the connection that the
+ * standby keeps to the leader, and refuses the next one. This is a guess, but a safe one:
+ * host/store/etcd/etcd.h.
  *
- * A standby answers reads from its own state (rule.h): a read that asks for no version waits until all
- * records were applied that the log had then. Other requests of its clients are passed on to the leader, one
- * by one, so that a client keeps its connection while the leader changes; the clients of a leader that hands
- * over are passed on by it likewise (controller_shared.pass_on). TLS of clients ends here (secure.h), or is
- * passed on byte for byte where it cannot: then it is between client and leader.
- * Agents are not: the end of their connections is evidence (core/health/evidence.h) which a forwarder would
- * fake. A standby does not listen for them, so they try the next address.
+ * A standby answers reads from its own state (rule.h): a read that asks for no version waits until the
+ * standby has applied every record that the log held when the read arrived. The standby forwards all other
+ * requests to the leader, one by one, so a client keeps its connection when the leader changes. After a
+ * hand-over it also forwards the requests of the former leader's clients (controller_shared.pass_on).
+ * Clients' TLS sessions end at the standby (secure.h). Where they cannot, the standby forwards the encrypted
+ * bytes, and the session is between client and leader.
+ * Agents are not forwarded: a closed agent connection is evidence (core/health/evidence.h), and a forwarder
+ * would falsify it. A standby does not listen for agents, so they try the next address.
  *
- * The API's port is open as long as the process follows or leads: forwarder and API share its socket.
+ * The API's port stays open while the process follows or leads: forwarder and API share its socket.
  *
- * Files: standby.c the loop's side; keeper.c the threads that renew the lease and watch; forward.c clients;
- * pair.c one of them; way.c its way to whoever answers; secure.c TLS; trial.c which leader takes requests;
- * bounds.c where HTTP's messages end; reads.c the API of a standby; rule.c which requests that answers.
+ * Files: standby.c the loop's side; keeper.c the threads that renew the lease and watch etcd; forward.c all
+ * clients; pair.c one client; way.c a client's connection to the leader or to the local API; secure.c TLS;
+ * trial.c tests whether a leader takes forwarded requests; again.h writes that are sent again; bounds.c where
+ * HTTP messages end; reads.c the standby's API; rule.c which requests that API answers.
  *
- * Threading: all functions on the loop's thread; standby_shared()'s `leads_until_ns` from any.
+ * Threading: call every function on the loop's thread. Any thread may call standby_shared()'s
+ * `leads_until_ns`.
  */
 #ifndef PHX_HOST_STANDBY_STANDBY_H
 #define PHX_HOST_STANDBY_STANDBY_H
@@ -42,45 +47,52 @@ struct standby;
 
 struct standby_options {
     struct etcd_options etcd;
-    const char *api_address; /* where clients are taken */
+    const char *api_address; /* numeric address to listen on for clients */
     uint16_t api_port;       /* 0: any */
-    const char *advertise;   /* ADDRESS:PORT at which the other controllers reach our API; NULL: these two */
-    const struct controller_options *clients; /* who may read what; NULL: all reads are the leader's */
-    /* While this one acts as the leader: another controller leads, or may, or the log in etcd is damaged or
-     * another one. Does not return. */
+    const char *advertise;   /* ADDRESS:PORT at which other controllers reach our API; NULL: the two above */
+    const struct controller_options *clients; /* TLS and access control; NULL: the leader serves all reads */
+    /* Called while this controller leads, when another controller leads or may lead, or when the log in etcd
+     * is damaged or has been replaced. Must not return. */
     void (*lost)(const char *why);
 };
 
-/* Opens and applies the log, and begins to follow. The strings must outlive the standby. */
+/* Opens the log, applies it, and begins to follow. Blocks until the log is read. On failure *ret_standby is
+ * set all the same: close and free it. `options` is copied; what it points to must outlive the standby. */
 int standby_new(uv_loop_t *loop, const struct standby_options *options, struct standby **ret_standby,
                 struct error *error);
 uint16_t standby_api_port(const struct standby *standby);
-/* The loop then ends: standby_leads() is false. */
+/* Ends the loop. standby_leads() returns false from then on. */
 void standby_stop(struct standby *standby);
-/* The process ends: it never takes the lead again, lets its clients go (forward_leave()), and then the loop
- * ends as after standby_stop(). Call it after a hand-over, not during one. A second call ends it now. */
+/* Ends the process's part in the cluster: the standby never leads again, lets its clients go
+ * (forward_leave()), and then ends the loop as standby_stop() does. Call it after a hand-over, not during
+ * one. A second call ends the loop at once. */
 void standby_leave(struct standby *standby);
-/* Before a hand-over behind which the process ends: further clients are refused, and ask another one. */
+/* Announces that the process ends after the next hand-over: that hand-over then closes the listening socket,
+ * so that new clients try another controller. */
 void standby_ends(struct standby *standby);
-/* After a hand-over, when the controller was freed: follows on with its state. It leaves the lead to another
- * controller for a little while (YIELD_MS), and takes it again if none does. */
+/* Follows the log again after a hand-over, from the controller's last state. Call it once the controller is
+ * freed. For a short time (YIELD_MS) the standby leaves the lead to others; it leads again if none takes
+ * it. */
 void standby_follow_on(struct standby *standby);
 bool standby_leads(const struct standby *standby);
-/* Why following ended without a stop: 0: it did not. ERROR_CORRUPT: the log in etcd is damaged, or does not
- * go on from what was applied here. */
+/* Returns 0, or the error that ended the loop without a stop. ERROR_CORRUPT: the log in etcd is damaged, or
+ * does not continue what this standby has applied. */
 int standby_failed(const struct standby *standby, struct error *error);
-/* The parts that a leading controller needs; the standby must outlive it. */
+/* Returns what a leading controller needs (controller_options.shared). Requires standby_leads(); the standby
+ * must outlive the controller. */
 const struct controller_shared *standby_shared(struct standby *standby);
-/* While it leads: `asked` is called on the loop when the leadership is asked to end. */
+/* Has `asked` called on the loop when, while this controller leads, it is asked to hand over. */
 void standby_on_step_down(struct standby *standby, void (*asked)(void *context), void *context);
-/* While it leads: `readers` is called on the loop with the level of records that every replica reads, or 0.
- * `readers` opens that level and returns the log's present one (core/log/record.h). */
+/* Has `readers` called on the loop, while this controller leads, with the highest level of records that every
+ * replica reads. `readers` opens that level (none if 0) and returns the log's level (core/log/record.h). */
 void standby_on_readers(struct standby *standby, uint32_t (*readers)(void *context, uint32_t reads),
                         void *context);
-/* The controller that leads takes clients now: those that waited here are joined to it. */
+/* Connects the requests that waited here to the leading controller of this process, which now listens. */
 void standby_serving(struct standby *standby);
-/* Closes what is on the loop: it must be run once more before standby_free(). */
+/* Ends the lease and closes the standby's handles: run the loop until they are closed, then call
+ * standby_free(). NULL is fine. */
 void standby_close(struct standby *standby);
-void standby_free(struct standby *standby); /* ends the lease; NULL is fine */
+/* Frees a closed standby. NULL is fine. */
+void standby_free(struct standby *standby);
 
 #endif

@@ -16,9 +16,9 @@ struct trial {
     uv_tcp_t stream;
     uv_write_t write;
     uv_timer_t late;
-    uint8_t open; /* handles */
+    uint8_t open; /* handles that are open */
     bool closing;
-    void (*ended)(void *context, int status); /* NULL: it has been, or is not wanted */
+    void (*ended)(void *context, int status); /* NULL: called already, or cancelled */
     void *context;
     char answer[STATUS_BYTES], room[ROOM_BYTES];
     size_t len;

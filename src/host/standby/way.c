@@ -44,7 +44,7 @@ static void on_connected(uv_connect_t *request, int status)
     struct pair *pair = request->data;
     if (pair->closing || pair->way != WAY_BEGUN)
         return;
-    if (status < 0) { /* nothing was sent: the request waits for a leader that takes it */
+    if (status < 0) { /* nothing was sent: the request waits for a leader that accepts it */
         pair->refused = true;
         way_close(pair);
         return;
@@ -54,21 +54,22 @@ static void on_connected(uv_connect_t *request, int status)
     pair_go_on(pair);
 }
 
-/* Takes a socket that leads to whoever answers. False: it cannot be used, and is closed. */
+/* Takes over a socket that leads to the answering server. Returns false, and closes the socket, if it cannot
+ * be used. */
 static bool way_open(struct pair *pair, int fd)
 {
     uv_tcp_init(pair->all->loop, &pair->leader);
     pair->leader.data = pair;
     pair->open++;
     pair->way = WAY_OPEN;
-    if (uv_tcp_open(&pair->leader, fd) == 0) /* a stream as good as any */
+    if (uv_tcp_open(&pair->leader, fd) == 0) /* libuv's TCP handle works with any stream socket */
         return true;
     close(fd);
     way_close(pair);
     return false;
 }
 
-/* Joins the client to the API here; without a descriptor for that, its request is the leader's. */
+/* Joins the client to the local API. If no descriptor is left, the leader answers the request. */
 static void way_begin_here(struct pair *pair)
 {
     struct pairs *all = pair->all;
@@ -93,7 +94,7 @@ static void on_called(void *context, int fd)
         pair->refused = true; /* the next tick tries again */
 }
 
-/* Calls the leader over TLS, which may have turned out to take no such calls. */
+/* Opens a TLS session with the leader, or answers the request if the leader is known to take none. */
 static void way_begin_secure(struct pair *pair)
 {
     struct secure *secure = pair->all->secure;

@@ -36,8 +36,8 @@ static const char *const statement_sql[STMT_COUNT] = {
     [STMT_CHUNK_DELETE] = "DELETE FROM snapshot_chunk WHERE id = ?1",
 };
 
-/* A write that the system refused for want of room left nothing behind. A failed sync is another matter,
- * whatever its reason: the kernel may have dropped the dirty pages. */
+/* A write that fails for lack of space leaves nothing behind. A failed sync is different, whatever its
+ * reason: the kernel may have dropped the dirty pages. */
 static bool is_no_space(int sqlite_code, int errno_value)
 {
     if ((sqlite_code & 0xff) == SQLITE_FULL)
@@ -77,8 +77,8 @@ int store_db_error(struct store *store, int sqlite_code, const char *what, struc
     default:
         break;
     }
-    /* SQLITE_CORRUPT and SQLITE_NOTADB; but also "no such column", a duplicate key, a wrong type: in a file
-     * that only we write, all of them mean that its contents were changed. */
+    /* SQLITE_CORRUPT and SQLITE_NOTADB, but also "no such column", a duplicate key or a wrong type: only we
+     * write the file, so each of them means that its contents were changed. */
     return error_set(error, ERROR_CORRUPT, "%s: %s", what, text);
 }
 
@@ -138,7 +138,7 @@ int store_db_run(sqlite3_stmt *statement)
 {
     int rc = sqlite3_step(statement);
     CHECK(rc != SQLITE_ROW);
-    int reset = sqlite3_reset(statement); /* gives the code of the failure once more, or a later one */
+    int reset = sqlite3_reset(statement); /* returns the code of the failure again, or a later one */
     return rc == SQLITE_DONE && reset != SQLITE_OK ? reset : rc;
 }
 
@@ -146,7 +146,7 @@ static void set_synchronous(struct store *store, bool low)
 {
     if (store->synchronous_low == low)
         return;
-    /* Only sets a field of the connection: it can fail for want of memory alone. */
+    /* Only sets a field of the connection: the one possible failure is lack of memory. */
     int rc = sqlite3_exec(store->db, low ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", NULL,
                           NULL, NULL);
     CHECK(rc == SQLITE_OK);
@@ -176,7 +176,7 @@ void store_db_rollback(struct store *store)
 {
     CHECK(store->in_write);
     store->in_write = false;
-    if (sqlite3_get_autocommit(store->db)) /* SQLite rolled back by itself: full disk, I/O error */
+    if (sqlite3_get_autocommit(store->db)) /* SQLite has rolled back by itself: full disk, I/O error */
         return;
     if (store_db_run(store_db_get(store, STMT_ROLLBACK)) != SQLITE_DONE)
         store->broken = true;
@@ -212,7 +212,7 @@ void store_db_fold(struct store *store, int frames)
         sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_PASSIVE, &wal_frames, &done_frames);
     if (rc == SQLITE_OK) {
         store->checkpoints++;
-        store->wal_folded = wal_frames == done_frames; /* else a reader is in the way: next time */
+        store->wal_folded = wal_frames == done_frames; /* otherwise a reader is in the way: next time */
     } else if ((rc & 0xff) == SQLITE_IOERR && !is_no_space(rc, sqlite3_system_errno(store->db))) {
         store->broken = true;
     } else if (is_no_space(rc, sqlite3_system_errno(store->db))) {

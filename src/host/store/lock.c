@@ -11,20 +11,20 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 
-/* FILE-lock is three lines of text at fixed places, so that each is rewritten in place by one small write:
+/* FILE-lock has three lines of text at fixed offsets, so that one small write replaces each in place:
  *     phalanx store lock 1
  *     pid 0000012345
  *     head 00000000000000001234 0a1b2c3d 4e5f6071
- * head: newest acknowledged record, its checksum, and a CRC-32C of "SEQ CRC". It is written after every
- * commit and never synced: it survives the death of the process, and power loss may only set it back, which
- * is harmless, because it is a lower bound.  flock(2) rather than fcntl(2) locks, because those would be
- * dropped by any close of the file in this process.
+ * head: newest acknowledged record, its checksum, and a CRC-32C of "SEQ CRC". The head is written after every
+ * commit and never synced. It survives the death of the process; power loss may only set it back, which is
+ * harmless, because it is a lower bound. The lock is flock(2), not fcntl(2), which any close of the file in
+ * this process would drop.
  */
 enum { PID_AT = 21, HEAD_AT = 36, HEAD_LEN = 44, LOCK_LEN = HEAD_AT + HEAD_LEN, SEQ_LEN = 20, HEX_LEN = 8 };
 static const char title[] = "phalanx store lock 1\n";
 _Static_assert(sizeof title - 1 == PID_AT, "the title fills its line");
 
-/* The lock must be the same one whatever way leads to the file: resolves links in `path`. */
+/* Resolves links in `path`, so that every path to the file leads to the same lock. */
 static int lock_path(const char *path, char *out, size_t size, struct error *error)
 {
     char resolved[PATH_MAX];
@@ -91,7 +91,7 @@ int store_lock_peek(struct store_lock *lock, const char *path, struct error *err
     if (rc < 0)
         return rc;
     int fd = open(lock->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) /* a copy of the file without its lock: nothing is known of its head */
+    if (fd < 0) /* a copy of the file without its lock: its head is unknown */
         return 0;
     read_head(lock, fd);
     close(fd);
@@ -136,7 +136,7 @@ void store_lock_head(struct store_lock *lock, uint64_t seq, uint32_t crc)
     uint32_t check = crc32c(0, line + 5, SEQ_LEN + 1 + HEX_LEN);
     len += snprintf(line + len, sizeof line - (size_t)len, "%08" PRIx32 "\n", check);
     CHECK(len == HEAD_LEN);
-    /* A failure is without consequence: the head on file is then only older than it could be. */
+    /* A failure does no harm: the head in the file is only older than it could be. */
     ssize_t written = pwrite(lock->fd, line, HEAD_LEN, HEAD_AT);
     (void)written;
 }

@@ -9,10 +9,10 @@ struct store_cursor {
     sqlite3_stmt *statement;
     uint64_t previous_seq;
     uint32_t previous_crc;
-    uint64_t end_seq; /* the record to reach */
-    int failed;       /* the code that every further call gives */
+    uint64_t end_seq; /* the last record to read */
+    int failed;       /* the error code that every later call returns */
     struct error error;
-    struct buf plain; /* of a sealed record */
+    struct buf plain; /* decrypted bytes of a sealed record */
 };
 
 static int insert_records(struct store *store, const struct store_record *records, size_t count,
@@ -56,7 +56,7 @@ int store_append(struct store *store, const struct store_record *records, size_t
         return error_wrap(error, "appending to the log");
     uint32_t crc = store->last_crc;
     rc = insert_records(store, records, count, &crc);
-    (void)sqlite3_clear_bindings(store->statements[STMT_LOG_INSERT]); /* the records are the caller's */
+    (void)sqlite3_clear_bindings(store->statements[STMT_LOG_INSERT]); /* the caller owns the records */
     if (rc != SQLITE_DONE)
         return store_db_abort(store, rc, "appending to the log", error);
     rc = store_db_commit(store, "appending to the log", error);
@@ -100,7 +100,7 @@ int store_log_crc(struct store *store, uint64_t seq, uint32_t *ret_crc, struct e
     return result;
 }
 
-/* The seq that `which` gives; 0 when the table is empty. */
+/* Sets *ret_seq to the number that the statement gives, 0 if the table is empty. */
 static int edge(struct store *store, enum store_statement which, int64_t *ret_seq, struct error *error)
 {
     sqlite3_stmt *statement = store_db_get(store, which);
@@ -202,7 +202,7 @@ int store_read(struct store *store, uint64_t from_seq, struct store_cursor **ret
     return 0;
 }
 
-/* Verifies the row that the statement stands on. */
+/* Verifies the statement's current row, and decrypts it. */
 static int take_row(struct store_cursor *cursor, struct store_record *ret_record)
 {
     int64_t seq = sqlite3_column_int64(cursor->statement, 0);

@@ -1,4 +1,4 @@
-/* log_store.c - the port on SQLite, and copying a log from one store to another. */
+/* log_store.c - the port to a log on SQLite, and copying a log from one store to another. */
 #include "host/store/log_store.h"
 
 #include <inttypes.h>
@@ -113,7 +113,7 @@ struct log_store log_store_sqlite(struct store *store)
 
 enum { COPY_RECORDS = 512, COPY_BYTES = 512 << 10 };
 
-/* Records that were read and not appended yet; their bytes stand one behind the other. */
+/* Records that were read but not appended yet; `bytes` holds their bytes, one record after another. */
 struct copying {
     const struct log_store *to;
     VEC(struct store_record) records;

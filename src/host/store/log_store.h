@@ -1,24 +1,25 @@
-/* log_store.h - the port behind which a controller's log is kept: SQLite (store.h) or etcd (etcd/etcd.h).
+/* log_store.h - the port to a controller's log: kept in SQLite (store.h) or in etcd (etcd/etcd.h).
  *
- * A table of functions with a context. What each has to keep is written at the function of the same name in
- * store.h; one suite of tests holds every implementation to it (tests/host/store/etcd/test_conformance.c):
- *   - append is all or nothing and durable on return, and numbers have no gap;
- *   - what is read is what was written, in order, or ERROR_CORRUPT;
- *   - a snapshot is there whole or not at all, and records are trimmed only behind the oldest one kept;
- *   - ERROR_NO_SPACE changes nothing, and the same append succeeds when there is space.
- * Where several controllers share a log, append, snapshots and trim may also give ERROR_FENCED: another one
- * leads.
+ * A log_store is a table of functions with a context. The contract of each function is that of the function
+ * of the same name in store.h. One test suite holds every implementation to it
+ * (tests/host/store/etcd/test_conformance.c):
+ *   - an append is all or nothing and durable on return, and numbers have no gap;
+ *   - reads return what was written, in order, or ERROR_CORRUPT;
+ *   - a snapshot exists complete or not at all, and only records that the oldest kept one covers are trimmed;
+ *   - ERROR_NO_SPACE changes nothing, and the same append succeeds once there is space.
+ * Where several controllers share a log, append, begin_behind, snapshots and trim may also return
+ * ERROR_FENCED: another controller leads.
  *
- * Threading: one thread at a time, and calls block.
+ * Threading: one thread at a time; calls block.
  */
 #ifndef PHX_HOST_STORE_LOG_STORE_H
 #define PHX_HOST_STORE_LOG_STORE_H
 
 #include "host/store/store.h"
 
-/* Where a log begins and ends; `last` is `base` while it holds no record. */
+/* Where a log begins and ends; `last` is `base` while the log holds no record. */
 struct log_ends {
-    uint64_t base, last; /* the record behind which it begins; the newest record */
+    uint64_t base, last; /* the log holds the records after `base`, up to and including `last` */
     uint32_t base_crc, last_crc;
 };
 
@@ -43,12 +44,13 @@ struct log_store {
     void (*close)(void *context);
 };
 
-/* The log in an open SQLite store; closing it closes the store. */
+/* Returns the port to an open SQLite store. The port's close() closes the store. */
 struct log_store log_store_sqlite(struct store *store);
 
-/* Copies all records of `from` and its newest snapshot into the empty log `to`. Numbers and stamps stay, so
- * the state and its digest are the same. `from` is read as it was at the call. ERROR_EXISTS: `to` is not
- * empty. *ret_ends: what was copied. After a failure `to` may hold a part. */
+/* Copies all records of `from` and its newest snapshot into the empty log `to`. Numbers and stamps are kept,
+ * so the state and its digest are the same. Records appended to `from` during the copy are left out. Sets
+ * *ret_ends to what was copied. ERROR_EXISTS: `to` is not empty. After any other failure `to` may hold a
+ * part. */
 int log_store_copy(const struct log_store *from, const struct log_store *to, struct log_ends *ret_ends,
                    struct error *error);
 

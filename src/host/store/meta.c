@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 
-/* Every row has its own checksum over (length of the key, key, value); the state row has one over all (key,
- * checksum) in order of the keys, so that a row that vanished is missed. */
+/* Each row has a checksum over (length of the key, key, value). The state row has one over all (key,
+ * checksum) in the order of keys, so that a missing row is detected. */
 
 static uint32_t row_crc(struct str key, struct str value)
 {
@@ -23,13 +23,13 @@ static struct str column_str(sqlite3_stmt *statement, int column)
 }
 
 struct meta_walk {
-    uint32_t crc; /* over all rows so far */
+    uint32_t crc; /* over all rows visited so far */
     uint32_t keys;
     struct str looked_for;
     bool found;
 };
 
-/* Goes over all rows; verifies each against its checksum when `verify`. */
+/* Visits all rows. If `verify`, checks each against its checksum. */
 static int walk(struct store *store, bool verify, struct meta_walk *walk, store_report *report, void *context,
                 struct error *error)
 {

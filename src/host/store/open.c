@@ -53,19 +53,20 @@ static int open_database(struct store *store, const char *path, struct error *er
         return error_set(error, ERROR_IO, "%s", sqlite3_errstr(rc));
     if (!store->options.read_only && sqlite3_db_readonly(store->db, "main") == 1)
         return error_set(error, ERROR_DENIED, "no permission to write to the file");
-    /* Until the log has been found whole, closing must leave the WAL as evidence. */
+    /* Until the log has been verified, closing must leave the WAL as evidence. */
     (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     (void)sqlite3_busy_timeout(store->db, BUSY_MS);
-    (void)sqlite3_wal_hook(store->db, note_commit, store); /* also turns SQLite's own checkpoints off */
+    (void)sqlite3_wal_hook(store->db, note_commit, store); /* also turns off SQLite's automatic checkpoints */
     return store_db_exec(store,
                          "PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
                          "PRAGMA cache_size=-8192; PRAGMA mmap_size=0",
                          error);
 }
 
-/* The log must reach at least to the newest acknowledged record that FILE-lock knows, and be the same one. */
+/* Checks that the log reaches the newest acknowledged record in FILE-lock, and that the record is the
+ * same. */
 static int verify_head(struct store *store, struct error *error)
 {
     const struct store_lock *lock = &store->lock;
@@ -88,8 +89,8 @@ static int verify_head(struct store *store, struct error *error)
     return rc;
 }
 
-/* A snapshot of a record that the log has lost: the state survives although the log does not. On the
- * operator's word the log begins anew behind it. */
+/* There is a snapshot of a record that the log has lost, so the state survives without the log. With
+ * accept_loss the log begins again after that record. */
 static int restart_log(struct store *store, const struct store_snapshot_row *row, struct error *error)
 {
     int rc = store_db_begin(store, true, error);
@@ -145,8 +146,8 @@ static int create(struct store *store, struct error *error)
     return rc < 0 ? rc : store_schema_create(store, error);
 }
 
-/* Empties the WAL, so that from here on it only holds what this process wrote, and makes sure that SQLite's
- * idea of the file's length is right: with a damaged one it would write over pages in use. */
+/* Empties the WAL, so that later it holds only what this process wrote. Checks that SQLite's idea of the
+ * file's length is correct: otherwise it would write over pages in use. */
 static int settle(struct store *store, struct error *error)
 {
     char sql[128];
@@ -158,7 +159,7 @@ static int settle(struct store *store, struct error *error)
         return rc;
     int code = sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     if ((code & 0xff) == SQLITE_BUSY ||
-        (code & 0xff) == SQLITE_FULL) /* a reader, a full disk: no harm, later */
+        (code & 0xff) == SQLITE_FULL) /* a reader or a full disk: it can wait */
         return 0;
     if (code != SQLITE_OK)
         return store_db_error(store, code, "folding the WAL into the file", error);
@@ -180,7 +181,7 @@ static int settle(struct store *store, struct error *error)
     return 0;
 }
 
-/* Everything that opening verifies; nothing is written before all of it held. */
+/* Verifies what opening has to verify, before anything is written. */
 static int verify_on_open(struct store *store, struct error *error)
 {
     int rc = store_schema_verify(store, error);
@@ -218,9 +219,10 @@ static int open_store(struct store *store, const char *path, struct error *error
     if (rc < 0)
         return rc;
     if (!store->options.read_only &&
-        sqlite3_db_readonly(store->db, "main") == 1) /* a version in its first page */
+        /* an unknown version in the first page makes it read-only */
+        sqlite3_db_readonly(store->db, "main") == 1)
         return error_set(error, ERROR_CORRUPT, "the file's header is damaged");
-    if (objects == 0 && application == 0) { /* new, or its creation was cut short */
+    if (objects == 0 && application == 0) { /* the file is new, or its creation was interrupted */
         bool was_used = existed && store->lock.has_head && store->lock.head_seq > 0;
         if (store->options.read_only || (was_used && !store->options.accept_loss))
             return error_set(error, ERROR_CORRUPT, "the file is empty");
@@ -234,7 +236,8 @@ static int open_store(struct store *store, const char *path, struct error *error
     rc = settle(store, error);
     if (rc < 0)
         return rc;
-    if (store->lock.has_head || !store->restored) /* otherwise with the boot, whose record says so */
+    /* otherwise the boot record, which marks the log as restored, writes the head */
+    if (store->lock.has_head || !store->restored)
         store_lock_head(&store->lock, store->last_seq, store->last_crc);
     store->maybe_orphans = true;
     return 0;
@@ -245,7 +248,7 @@ static void free_store(struct store *store)
     store_db_finalize(store);
     if (store->db) {
         int rc = sqlite3_close(store->db);
-        CHECK(rc == SQLITE_OK); /* else a statement was forgotten */
+        CHECK(rc == SQLITE_OK); /* otherwise a statement was not finalized */
     }
     store_lock_release(&store->lock); /* last: SQLite has folded its WAL by now */
     mem_free(store);
@@ -273,7 +276,7 @@ void store_close(struct store *store)
     if (!store)
         return;
     CHECK(store->cursors == 0 && store->writer == NULL && !store->in_write);
-    if (!store->broken && !store->options.read_only) /* the last close folds the WAL and removes it */
+    if (!store->broken && !store->options.read_only) /* the last close folds and removes the WAL */
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     free_store(store);
 }

@@ -1,8 +1,8 @@
-/* private.h - shared by the store's files; nothing outside src/host/store may include it.
+/* private.h - declarations shared by the store's files; nothing outside src/host/store may include it.
  *
  * db.c: SQLite calls and their errors. lock.c: FILE-lock. schema.c: tables, the state row. open.c: opening
  * and closing. log.c: append and read. snapshot_save.c, snapshot_load.c. trim.c. meta.c. verify.c. seal.h:
- * checksums and encryption. The file's format is specified in docs/formats/store.md. */
+ * checksums and encryption. docs/formats/store.md specifies the file's format. */
 #ifndef PHX_HOST_STORE_PRIVATE_H
 #define PHX_HOST_STORE_PRIVATE_H
 
@@ -11,9 +11,9 @@
 
 enum {
     STORE_VERSION = 1,
-    STORE_APPLICATION_ID = 0x50684c78, /* "PhLx", in SQLite's header, so that file(1) and we know the file */
+    STORE_APPLICATION_ID = 0x50684c78, /* "PhLx" in SQLite's header: identifies the file to us and file(1) */
     STORE_PAGE_BYTES =
-        4096, /* see bench/store.c: the fastest for small groups, level with 16 KiB for large */
+        4096, /* bench/store.c: the fastest for small groups, as fast as 16 KiB for large ones */
     STORE_CHUNK_BYTES = 256 << 10, /* one row of a packed snapshot; also what one slice of clean-up frees */
     STORE_SNAPSHOT_ROWS_MAX = 64,
 };
@@ -45,9 +45,9 @@ enum store_statement {
     STMT_COUNT,
 };
 
-/* The one row of table `state`: it must change in the same transaction as the tables that it vouches for. */
+/* The one row of table `state`. It must change in the same transaction as the tables that it describes. */
 struct store_state {
-    uint64_t base_seq; /* the log begins behind this record */
+    uint64_t base_seq; /* the log begins after this record */
     uint32_t base_crc; /* that record's checksum; the chain starts with it (0 for base_seq 0) */
     uint32_t meta_crc; /* over all rows of `meta` */
 };
@@ -72,66 +72,68 @@ struct store {
     bool broken;          /* a write or sync failed: the durable contents are unknown */
     bool in_write;        /* between store_db_begin and commit / rollback */
     bool maybe_orphans;   /* chunks without a snapshot may exist */
-    bool synchronous_low; /* the commit at hand need not be synced */
+    bool synchronous_low; /* the current commit need not be synced */
     uint32_t read_depth;  /* read transactions of a read_only store */
     uint32_t cursors;
-    struct store_snapshot_writer *writer; /* the one under way */
-    int wal_frames;                       /* after the last commit */
-    bool wal_folded;                      /* all of them are in the file already */
+    struct store_snapshot_writer *writer; /* the open one; NULL: none */
+    int wal_frames;                       /* length of the WAL after the last commit */
+    bool wal_folded;                      /* all its frames have been copied into the file */
     uint64_t appended_records, appended_bytes, commits, checkpoints, full_errors;
 };
 
 /* --- db.c --- */
-int store_db_prepare(struct store *store, struct error *error); /* all statements */
+int store_db_prepare(struct store *store, struct error *error); /* prepares all statements */
 void store_db_finalize(struct store *store);
 int store_db_exec(struct store *store, const char *sql, struct error *error);
-/* The one integer of a one-row query or pragma. */
+/* Runs a query or pragma and sets *ret_value to the integer in its first row. */
 int store_db_number(struct store *store, const char *sql, int64_t *ret_value, struct error *error);
-sqlite3_stmt *store_db_get(struct store *store, enum store_statement which); /* reset, unbound */
-/* Sets `error` from SQLite's result code and `what` was being done; returns the code. */
+/* Returns a prepared statement, reset and without bindings. */
+sqlite3_stmt *store_db_get(struct store *store, enum store_statement which);
+/* Sets `error` from SQLite's result code; `what` names the failed operation. Returns our error code. */
 int store_db_error(struct store *store, int sqlite_code, const char *what, struct error *error);
-/* Begins a write transaction; refuses on read_only and broken stores. `durable`: the commit is synced. An
- * unsynced one becomes durable with the next synced one: order is kept, so a later record never survives an
- * earlier one's loss. */
+/* Begins a write transaction. Fails with ERROR_DENIED on a read_only store, with ERROR_IO on a broken one.
+ * `durable`: the commit is synced. A commit that is not becomes durable with the next one that is: order is
+ * kept, so no later record survives the loss of an earlier one. */
 int store_db_begin(struct store *store, bool durable, struct error *error);
-int store_db_commit(struct store *store, const char *what,
-                    struct error *error); /* rolls back when it fails */
-/* Rolls back after `sqlite_code` and sets `error`; ERROR_IO breaks the store. */
+/* Commits the write transaction. On failure the transaction is rolled back. */
+int store_db_commit(struct store *store, const char *what, struct error *error);
+/* Rolls back after `sqlite_code` and sets `error`; ERROR_IO marks the store as broken. */
 int store_db_abort(struct store *store, int sqlite_code, const char *what, struct error *error);
 void store_db_rollback(struct store *store);
-/* Runs a statement that gives no row, inside a write transaction; SQLite's result code, SQLITE_DONE when
- * well. */
+/* Runs a statement that gives no row. Returns SQLite's result code, SQLITE_DONE on success. */
 int store_db_run(sqlite3_stmt *statement);
-/* Copies the WAL into the file if it is `frames` long or longer. Failure is not the caller's: a full disk is
- * tried again later, a failed sync breaks the store. */
+/* Copies the WAL into the file if it has at least `frames` frames. Reports no failure: a full disk is tried
+ * again later, and a failed sync marks the store as broken. */
 void store_db_fold(struct store *store, int frames);
-int store_db_read_begin(struct store *store,
-                        struct error *error); /* one view for several reads, read_only stores */
+/* Begins a read transaction, one view for several reads, on a read_only store; does nothing on others. Calls
+ * may be nested; each needs a store_db_read_end(). */
+int store_db_read_begin(struct store *store, struct error *error);
 void store_db_read_end(struct store *store);
 
 /* --- lock.c --- */
+/* Locks FILE-lock, writes our pid and reads the head. ERROR_CONFLICT: another process holds the lock. */
 int store_lock_take(struct store_lock *lock, const char *path, struct error *error);
-int store_lock_peek(struct store_lock *lock, const char *path,
-                    struct error *error); /* reads the head, no lock */
-void store_lock_head(struct store_lock *lock, uint64_t seq,
-                     uint32_t crc); /* notes the newest acknowledged record */
+/* Reads the head without taking the lock. */
+int store_lock_peek(struct store_lock *lock, const char *path, struct error *error);
+/* Writes the head, the newest acknowledged record. */
+void store_lock_head(struct store_lock *lock, uint64_t seq, uint32_t crc);
 void store_lock_release(struct store_lock *lock);
 
 /* --- schema.c --- */
 int store_schema_create(struct store *store, struct error *error);
 int store_schema_verify(struct store *store, struct error *error);
 int store_state_load(struct store *store, struct store_state *ret_state, struct error *error);
-int store_state_save(struct store *store,
-                     const struct store_state *state); /* in a transaction; SQLITE_DONE */
+/* Writes the state row inside a write transaction. Returns SQLite's result code, SQLITE_DONE on success. */
+int store_state_save(struct store *store, const struct store_state *state);
 
 /* --- log.c --- */
-/* store_db_read_begin, and on a read_only store a look at what the file holds now: beside a controller that
- * is more, or begins later, than when it was opened. Ends with store_db_read_end. */
+/* Calls store_db_read_begin(). On a read_only store also reloads where the log begins and ends: a controller
+ * may have appended or trimmed records since the store was opened. End with store_db_read_end(). */
 int store_view_begin(struct store *store, struct error *error);
-/* Finds last_seq and last_crc and verifies the newest `records` records. */
+/* Finds last_seq and last_crc, and verifies the newest `records` records. */
 int store_log_load(struct store *store, uint32_t records, struct error *error);
-int store_log_crc(struct store *store, uint64_t seq, uint32_t *ret_crc,
-                  struct error *error); /* stored; base included */
+/* Reads the stored checksum of a record, or of the base. ERROR_CORRUPT: the log lacks the record. */
+int store_log_crc(struct store *store, uint64_t seq, uint32_t *ret_crc, struct error *error);
 
 /* --- meta.c --- */
 int store_meta_verify(struct store *store, store_report *report, void *context, struct error *error);
@@ -144,7 +146,7 @@ struct store_snapshot_row {
     uint64_t raw_bytes, packed_bytes, first_chunk, chunks;
     uint32_t packed_crc; /* checksum of the last chunk, which chains all */
     uint32_t crc;        /* as stored */
-    bool valid;          /* crc is right */
+    bool valid;          /* crc is correct, and the numbers are within their limits */
 };
 struct store_snapshot_rows {
     struct store_snapshot_row items[STORE_SNAPSHOT_ROWS_MAX]; /* newest first, damaged ones too */
@@ -152,7 +154,7 @@ struct store_snapshot_rows {
 };
 uint32_t store_snapshot_row_crc(const struct store_snapshot_row *row);
 int store_snapshot_rows(struct store *store, struct store_snapshot_rows *ret_rows, struct error *error);
-/* Reads, verifies and unpacks one; ERROR_CORRUPT with the place. */
+/* Reads, verifies and unpacks one snapshot into `out`. ERROR_CORRUPT names the place of the damage. */
 int store_snapshot_unpack(struct store *store, const struct store_snapshot_row *row, struct buf *out,
                           struct error *error);
 

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 
-/* In order of name; the text is kept by SQLite as it stands here and compared on every open. */
+/* The tables, in the order of names. SQLite stores the text as written here, and every open compares it. */
 static const struct {
     const char *name, *sql;
 } tables[] = {
@@ -151,8 +151,8 @@ static int verify_tables(struct store *store, struct error *error)
     return result;
 }
 
-/* A newer build may have changed the tables, so a larger version is told apart from a damaged header by our
- * own checksummed state row: if that one still says our version, the header lies. */
+/* A newer build may have changed the tables. Our own checksummed state row distinguishes a newer version
+ * from a damaged header: if the row has our version, the header is damaged. */
 static int verify_version(struct store *store, struct error *error)
 {
     int64_t version, application, vacuum;

@@ -1,12 +1,12 @@
-/* seal.c - records and chunks of snapshots at rest: AES-256-GCM (NIST SP 800-38D, by GnuTLS).
+/* seal.c - encrypts records and chunks of snapshots at rest: AES-256-GCM (NIST SP 800-38D, by GnuTLS).
  *
- * Sealed bytes:
+ * Encrypted ("sealed") bytes:
  *     magic[8]  u32 key id  nonce[12]  ciphertext  tag[16]
  *
- * The magic begins with a zero byte, with which no record and no zstd frame begins. The key's id is the first
- * four bytes of SHA-256("phalanx store key" and the key). Nonces are random: a key is good for 2^32 records.
- * The tag also covers the place of the bytes (a record's number and stamp, a chunk's snapshot and place), so
- * sealed bytes cannot be put in another's place, not even with a right checksum.
+ * The magic begins with a zero byte; no record and no zstd frame does. The key's id is the first four bytes
+ * of SHA-256("phalanx store key" and the key). Nonces are random: a key is good for 2^32 records. The tag
+ * also covers the place of the bytes (a record's number and stamp, a chunk's snapshot and index), so sealed
+ * bytes cannot be moved to another place, not even with a correct checksum.
  */
 #include <errno.h>
 #include <gnutls/crypto.h>
@@ -38,7 +38,7 @@ struct seal_key {
 };
 struct store_keys {
     char *path;
-    VEC(struct seal_key) list; /* the first seals */
+    VEC(struct seal_key) list; /* the first key encrypts */
 };
 
 /* --- the key file --------------------------------------------------------------------------------------- */
@@ -203,7 +203,7 @@ int store_unseal(const struct store_keys *keys, const struct store_seal_place *p
     char what[96];
     uint32_t id;
     if (stored.len < STORE_SEAL_BYTES || memcmp(stored.data, magic, sizeof magic) != 0) {
-        *ret_plain = stored; /* written before there was a key */
+        *ret_plain = stored; /* the bytes were written before there was a key */
         return 0;
     }
     (void)snprintf(what, sizeof what, place->kind == STORE_SEAL_RECORD ? "record %llu" : "snapshot %llu",

@@ -58,7 +58,7 @@ int store_snapshot_rows(struct store *store, struct store_snapshot_rows *ret_row
 struct unpacking {
     struct store_unpacker unpacker;
     uint32_t crc;
-    struct buf plain; /* of a sealed chunk */
+    struct buf plain; /* decrypted bytes of a sealed chunk */
 };
 
 static int read_chunk(struct store *store, const struct store_snapshot_row *row, uint64_t id,
@@ -108,7 +108,7 @@ int store_snapshot_unpack(struct store *store, const struct store_snapshot_row *
     return rc;
 }
 
-/* A snapshot is of use if the log goes on from it. */
+/* Loads a snapshot, if the log holds its record or begins after it. */
 static int try_load(struct store *store, const struct store_snapshot_row *row, struct buf *bytes,
                     struct error *error)
 {

@@ -74,8 +74,8 @@ int store_snapshot_begin(struct store *store, uint64_t seq, int64_t stamp_ns, st
     return 0;
 }
 
-/* Writes the whole chunks of what is packed, at the end also the rest. Not synced: the row that makes them
- * visible is. */
+/* Writes the complete chunks of the packed bytes, and at the end also the rest. Not synced: the row that
+ * makes the chunks visible is. */
 static int write_chunks(struct store_snapshot_writer *writer, struct error *error)
 {
     struct store *store = writer->store;
@@ -117,7 +117,7 @@ static int drop_old_rows(struct store *store, struct error *error)
 {
     struct store_snapshot_rows rows;
     int rc = store_snapshot_rows(store, &rows, error);
-    uint32_t kept = 1; /* the new one */
+    uint32_t kept = 1; /* counts the new snapshot */
     for (size_t i = 0; rc == 0 && i < rows.len; i++) {
         if (rows.items[i].valid && kept < store->options.snapshots_keep) {
             kept++;
@@ -166,7 +166,7 @@ static int publish(struct store_snapshot_writer *writer, struct error *error)
     if (rc < 0)
         return rc;
     store->maybe_orphans = true;
-    store->writer = NULL; /* the caller frees the rest */
+    store->writer = NULL; /* the caller frees the writer */
     return 0;
 }
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "base/check.h"
 
-/* Bounds of one slice; together about a millisecond of work. */
+/* Limits of one slice; together about a millisecond of work. */
 enum { SLICE_RECORDS = 256, SLICE_BYTES = 256 << 10, SLICE_PAGES = 64, FREE_PAGES_KEPT = 256 };
 
 int store_size(struct store *store, struct store_size *ret_size, struct error *error)
@@ -23,7 +23,7 @@ int store_size(struct store *store, struct store_size *ret_size, struct error *e
     return 0;
 }
 
-/* The WAL is counted with the size that it may have, so that the two files together stay below the limit. */
+/* Counts the WAL at its largest size, so that both files together stay below the limit. */
 bool store_size_over(const struct store *store, const struct store_size *size)
 {
     uint64_t used = (size->pages - size->free_pages) * STORE_PAGE_BYTES;
@@ -32,7 +32,7 @@ bool store_size_over(const struct store *store, const struct store_size *size)
 
 /* --- records --- */
 
-/* Oldest kept snapshot; 0: none. */
+/* Sets *ret_seq to the record of the oldest kept snapshot, 0 if there is none. */
 static int oldest_snapshot(struct store *store, uint64_t *ret_seq, struct error *error)
 {
     struct store_snapshot_rows rows;
@@ -46,7 +46,7 @@ static int oldest_snapshot(struct store *store, uint64_t *ret_seq, struct error 
     return 0;
 }
 
-/* Where the log may begin after this slice. */
+/* Finds where the log begins after this slice. */
 static int find_cut(struct store *store, int64_t keep_after_ns, uint64_t snapshot_seq,
                     struct store_state *cut, struct error *error)
 {
@@ -92,7 +92,7 @@ static int delete_records(struct store *store, const struct store_state *cut, st
     return rc < 0 ? rc : 1;
 }
 
-/* 1: some were deleted. */
+/* Returns 1 if records were deleted. */
 static int trim_records(struct store *store, int64_t keep_after_ns, const struct store_size *size,
                         struct error *error)
 {
@@ -101,7 +101,7 @@ static int trim_records(struct store *store, int64_t keep_after_ns, const struct
     int rc = oldest_snapshot(store, &snapshot_seq, error);
     if (rc < 0 || snapshot_seq <= cut.base_seq)
         return rc;
-    /* Open cursors would miss what they are about to read. */
+    /* Open cursors would miss records. */
     if (store->cursors > 0)
         return 0;
     rc = find_cut(store, store_size_over(store, size) ? INT64_MAX : keep_after_ns, snapshot_seq, &cut, error);
@@ -135,7 +135,7 @@ int store_begin_behind(struct store *store, uint64_t seq, uint32_t crc, struct e
 
 /* --- left-overs of snapshots, free pages --- */
 
-/* 1: a chunk that belongs to no snapshot was deleted. */
+/* Deletes a chunk that belongs to no snapshot. Returns 1 if there was one. */
 static int trim_chunk(struct store *store, struct error *error)
 {
     if (!store->maybe_orphans)
@@ -167,8 +167,8 @@ static int trim_chunk(struct store *store, struct error *error)
     return rc < 0 ? rc : 1;
 }
 
-/* Pages that the log will soon take again are not given back: an eighth of the file stays. 1: some were given
- * back. */
+/* Gives free pages back, but keeps those that the log will soon need: an eighth of the pages in use. Returns
+ * 1 if pages were given back. */
 static int shrink(struct store *store, const struct store_size *size, struct error *error)
 {
     uint64_t kept = (size->pages - size->free_pages) / 8;

@@ -11,7 +11,7 @@ struct verification {
     struct error first;
 };
 
-/* For store_meta_verify and our own findings alike. */
+/* Records a problem; also serves as the report function of store_meta_verify(). */
 static void note(void *context, const struct store_problem *problem)
 {
     struct verification *verification = context;
@@ -32,8 +32,7 @@ found(struct verification *verification, const char *table, uint64_t seq, const 
     note(verification, &(struct store_problem){table, seq, text});
 }
 
-/* Goes on behind a damaged record: the chain continues from the stored checksum, so that one damage is one
- * problem. */
+/* Continues after a damaged record with the stored checksum, so that one damage is reported once. */
 static void verify_row(struct verification *verification, sqlite3_stmt *statement, uint64_t *expected,
                        uint32_t *crc)
 {

@@ -19,8 +19,8 @@ void etcd_txn_lead(struct etcd_txn *txn, const struct etcd_log *log)
     etcd_txn_if_mod(txn, etcd_key_str(&leader), log->term);
 }
 
-/* Sent again until it is answered or our lease has ended: the comparisons see to it that it is carried out
- * once. The lease is renewed by another thread meanwhile. */
+/* Sends the transaction until it is answered or our lease has ended; the comparisons ensure that it takes
+ * effect once. Another thread renews the lease meanwhile. */
 int etcd_txn_lead_run(struct etcd_txn *txn, struct etcd_log *log, struct arena *arena, struct doc **ret_reply,
                       bool *ret_held, struct error *error)
 {
@@ -39,7 +39,7 @@ int etcd_txn_lead_run(struct etcd_txn *txn, struct etcd_log *log, struct arena *
         unsure |= once_unsure;
         log->unsure |= once_unsure;
     }
-    /* The attempt before may have carried out the transaction that was refused. */
+    /* An earlier attempt may have carried out the transaction that was now refused. */
     if (rc < 0 && unsure)
         return etcd_fenced(log, error, why.text);
     log->full_errors += rc == ERROR_NO_SPACE;
@@ -83,8 +83,9 @@ static struct str part_of(const struct buf *group, uint32_t part)
     return (struct str){group->data + at, left < ETCD_PART_BYTES ? left : ETCD_PART_BYTES};
 }
 
-/* Puts a part of a group that needs several transactions. Nothing sees it until the head says so. The head is
- * compared, so that an attempt that comes late cannot change a group that was appended since. */
+/* Puts a part of a group that needs several transactions. Readers ignore the part until the head covers it.
+ * The head is compared, so that an attempt that arrives late cannot change a group that was appended
+ * since. */
 static int put_part(struct etcd_log *log, uint64_t first, uint32_t part, struct str bytes,
                     struct error *error)
 {
@@ -101,7 +102,8 @@ static int put_part(struct etcd_log *log, uint64_t first, uint32_t part, struct 
     return rc < 0 || held ? rc : etcd_fenced(log, error, "another one has taken over");
 }
 
-/* Puts the last part of a group and the new head. A larger group that was refused may have left parts. */
+/* Puts the last part of a group and the new head. Deletes parts that a larger, refused group may have
+ * left. */
 static int put_last_part(struct etcd_log *log, uint64_t first, uint32_t part, struct str bytes,
                          const struct etcd_head *head, struct error *error)
 {
@@ -116,8 +118,8 @@ static int put_last_part(struct etcd_log *log, uint64_t first, uint32_t part, st
     return etcd_put_head(log, &txn, head, error);
 }
 
-/* The comparisons failed: either an earlier attempt of the same transaction was carried out, or another one
- * leads. */
+/* Handles failed comparisons: either an earlier attempt of the same transaction was carried out, or another
+ * controller leads. */
 static int judge_head(struct etcd_log *log, const struct etcd_head *wanted, const struct doc *reply,
                       struct arena *arena, int64_t *ret_mod, struct error *error)
 {
@@ -195,7 +197,8 @@ int etcd_log_append(struct etcd_log *log, const struct store_record *records, si
         rc = put_part(log, records[0].seq, part, part_of(&group, part), error);
     if (rc == 0)
         rc = put_last_part(log, records[0].seq, part, part_of(&group, part), &head, error);
-    if (rc == ERROR_NO_SPACE && log->unsure) /* a part could come late, into the group of the next try */
+    /* a part of this try could arrive late, into the group of the next try */
+    if (rc == ERROR_NO_SPACE && log->unsure)
         return etcd_fenced(log, error, "a part of what etcd refused may still be under way");
     if (rc < 0)
         return rc;

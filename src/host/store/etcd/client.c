@@ -1,4 +1,4 @@
-/* client.c - one POST after the other to the member that answers. */
+/* client.c - sends requests one after another to the member that answers. */
 #include "host/store/etcd/client.h"
 
 #include <curl/curl.h>
@@ -13,11 +13,11 @@
 
 enum {
     REPLY_BYTES_MAX = 96 << 20, /* a range of parts, in base64 */
-    TOKEN_CALLS_MAX = 2,        /* a token that ran out is asked for anew once */
-    PAUSE_MS = 20,              /* between rounds in which no member took the connection */
+    TOKEN_CALLS_MAX = 2,        /* an expired token is replaced once */
+    PAUSE_MS = 20,              /* between rounds in which no member accepted the connection */
 };
-/* An attempt's time begins short, since a member that lost its leader holds requests for seconds, and grows,
- * since a busy member must get a large answer out too. */
+/* The time limit of an attempt begins short, since a member without a leader holds requests for seconds. It
+ * grows, since a busy member may need long for a large answer. */
 #define ATTEMPT_FIRST_NS (250 * NS_PER_MS)
 #define ATTEMPT_MOST_NS  (16 * NS_PER_SECOND)
 #define LOG_IN_NS        (4 * NS_PER_SECOND)
@@ -25,7 +25,7 @@ enum {
 struct etcd_client {
     const struct etcd_options *options;
     char *list[ETCD_ENDPOINTS_MAX]; /* URLs without a slash at the end */
-    size_t count, at;               /* the member that answered last */
+    size_t count, at;               /* at: the member that answered last */
     CURL *curl;
     struct buf answer, token;
     bool too_large;
@@ -117,7 +117,7 @@ void etcd_curl_common(void *curl, const struct etcd_options *options)
     curl_easy_setopt(curl, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    if (options->ca) { /* that authority and no other */
+    if (options->ca) { /* trust this authority only */
         curl_easy_setopt(curl, CURLOPT_CAINFO, options->ca);
         curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
     }
@@ -151,10 +151,10 @@ struct curl_slist *etcd_headers(struct str token)
 
 /* The outcome of one attempt. */
 struct attempt {
-    long code;         /* of HTTP; 0: there is no answer */
-    uint32_t requests; /* that were sent: libcurl sends one again whose connection ended without an answer */
-    bool lost;         /* what became of one of them is not known: it may be carried out */
-    bool distrusts;    /* the member's certificate was not accepted, or ours cannot be used */
+    long code;         /* HTTP status; 0: there is no answer */
+    uint32_t requests; /* requests sent: libcurl repeats one whose connection ended without an answer */
+    bool lost;         /* the fate of a request is unknown: it may still be carried out */
+    bool distrusts;    /* the member's certificate was rejected, or ours cannot be used */
     char text[CURL_ERROR_SIZE];
 };
 
@@ -206,7 +206,7 @@ static void attempt_post(struct etcd_client *client, const char *path, struct st
 
 /* --- calls -------------------------------------------------------------------------------------------- */
 
-/* Returns 0 if the answer of an attempt is a success, or the error that etcd gave. */
+/* Returns 0 if the answer is a success, or the error that etcd returned. */
 static int judge_answer(struct etcd_client *client, const struct attempt *attempt, struct arena *arena,
                         struct doc **ret_reply, struct error *error)
 {
@@ -218,7 +218,7 @@ static int judge_answer(struct etcd_client *client, const struct attempt *attemp
                              attempt->code);
         struct str text = buf_str(&client->answer), rest;
         (void)str_cut(text, '\n', &text, &rest);
-        if (attempt->code != 200) /* of the gateway itself */
+        if (attempt->code != 200) /* from the gateway itself */
             return error_set(error, ERROR_DENIED, "etcd %s: " STR_FORMAT, client->list[client->at],
                              STR_ARG(text));
         return error_set(error, ERROR_CORRUPT, "etcd %s: %s", client->list[client->at], why.text);
@@ -229,7 +229,7 @@ static int judge_answer(struct etcd_client *client, const struct attempt *attemp
     return 0;
 }
 
-/* Asks for a token when there is none, where a user was given. */
+/* Obtains a token if there is none and the options have a user. */
 static int log_in(struct etcd_client *client, int64_t time_ns, struct attempt *attempt, struct error *error)
 {
     const struct etcd_options *options = client->options;
@@ -285,7 +285,7 @@ static int post_once(struct etcd_client *client, const char *path, struct str bo
             attempt_post(client, path, body, time_ns, attempt);
             lost |= attempt->lost;
         }
-        attempt->lost = lost; /* of the body, not of what logged in */
+        attempt->lost = lost; /* of the request, not of the login */
         if (rc < 0)
             return rc;
         if (client->too_large)
@@ -295,10 +295,11 @@ static int post_once(struct etcd_client *client, const char *path, struct str bo
             return error_set(error, ERROR_UNAVAILABLE, "etcd %s: %s", client->list[client->at],
                              attempt->text);
         rc = judge_answer(client, attempt, arena, ret_reply, error);
-        attempt->lost |= rc == ERROR_UNAVAILABLE; /* the member waited in vain for others, which may do it */
+        /* the member did not get an answer from the others, which may still act */
+        attempt->lost |= rc == ERROR_UNAVAILABLE;
         if (rc != ERROR_DENIED || !client->token.len)
             return rc;
-        buf_clear(&client->token); /* it may have run out */
+        buf_clear(&client->token); /* it may have expired */
     }
     return rc;
 }
@@ -312,7 +313,7 @@ int etcd_call(struct etcd_client *client, const char *path, struct str body, int
               struct arena *arena, struct doc **ret_reply, bool *ret_unsure, struct error *error)
 {
     int64_t time_ns = ATTEMPT_FIRST_NS;
-    size_t distrusted = 0; /* members of this round */
+    size_t distrusted = 0; /* members of this round whose certificates fail */
     bool unsure = false;
     int rc;
     for (size_t tried = 1;; tried++) {
@@ -327,13 +328,13 @@ int etcd_call(struct etcd_client *client, const char *path, struct str body, int
         client->at = (client->at + 1) % client->count;
         if (etcd_mono_ns() >= deadline_ns)
             break;
-        if (distrusted == client->count) { /* time does not help */
+        if (distrusted == client->count) { /* waiting does not help */
             rc = ERROR_DENIED;
             if (error)
                 error->code = ERROR_DENIED;
             break;
         }
-        if (tried % client->count == 0) { /* each has been asked */
+        if (tried % client->count == 0) { /* each member was asked */
             distrusted = 0;
             time_ns = less(2 * time_ns, ATTEMPT_MOST_NS);
             if (etcd_mono_ns() - begun_ns < PAUSE_MS * NS_PER_MS)

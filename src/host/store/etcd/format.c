@@ -9,7 +9,7 @@
 
 /* --- keys --------------------------------------------------------------------------------------------- */
 
-/* A kind's folder, and whether a key of it has numbers. */
+/* The path of each kind of key, and the numbers that follow it. */
 static const struct {
     const char *text;
     bool seq, part;
@@ -37,7 +37,7 @@ struct etcd_key etcd_key_of(const char *prefix, enum etcd_key_kind kind, uint64_
     return key;
 }
 
-/* The first key that does not begin with this one, which ends in a character below 0xff. */
+/* Returns the first key after all keys with this prefix. The prefix ends in a character below 0xff. */
 static struct etcd_key key_after(struct etcd_key key)
 {
     key.text[key.len - 1]++;
@@ -59,7 +59,7 @@ struct etcd_key etcd_key_behind(const char *prefix, enum etcd_key_kind kind, uin
     return etcd_key_of(prefix, kind, seq + 1, 0);
 }
 
-/* Takes `digits` lower-case hexadecimal digits from the front. */
+/* Takes `digits` lower-case hexadecimal digits off the front. */
 static bool take_hex(struct str *text, size_t digits, uint64_t *ret_value)
 {
     uint64_t value = 0;
@@ -104,8 +104,8 @@ bool etcd_key_read(struct str key, const char *prefix, enum etcd_key_kind kind, 
 
 /* --- lines of numbers --------------------------------------------------------------------------------- */
 
-/* "NAME N N ... CHECK": decimal numbers, and the checksum of all that is before it. People can read it with
- * etcdctl. */
+/* Writes "NAME N N ... CHECK": decimal numbers, and the checksum of everything before it. The line is
+ * readable with etcdctl. */
 static void line_write(struct buf *out, const char *name, const int64_t *numbers, size_t count)
 {
     size_t start = out->len;
@@ -116,7 +116,7 @@ static void line_write(struct buf *out, const char *name, const int64_t *numbers
     buf_printf(out, " %" PRIu32, crc);
 }
 
-/* Reads a number in the one form in which line_write() writes it. */
+/* Reads a number, only in the form in which line_write() writes it. */
 static bool line_number(struct str text, int64_t *ret)
 {
     char again[DECIMAL_TEXT_MAX];
@@ -190,7 +190,7 @@ void etcd_replica_write(const struct etcd_replica *replica, struct buf *out)
     buf_printf(out, " %s %s", replica->version, replica->who);
 }
 
-/* Takes the last word of a text into a field of `size` bytes. */
+/* Moves the last word of a text into a field of `size` bytes. */
 static bool take_last_word(struct str *text, char *field, size_t size)
 {
     size_t at = text->len;

@@ -1,4 +1,4 @@
-/* lead.c - leases, and who leads. */
+/* lead.c - leases and leadership. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <sys/random.h>
@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "host/store/etcd/internal.h"
 
-/* A renewal waits no longer for an answer, so that the thread which renews is stopped in time. */
+/* A renewal waits no longer than this for an answer, so that the renewing thread can be stopped in time. */
 #define RENEW_NS NS_PER_SECOND
 
 struct etcd_lease {
@@ -18,7 +18,8 @@ struct etcd_lease {
 
 /* --- leases ------------------------------------------------------------------------------------------- */
 
-/* `asked_ns`: before the request was sent. A tenth of the time is for clocks that run at another pace. */
+/* Sets until when the lease lasts. `asked_ns`: time before the request was sent. A tenth is subtracted for
+ * clocks that run at different rates. */
 static void lease_lasts(struct etcd_lease *lease, int64_t seconds, int64_t asked_ns)
 {
     lease->length_ns = seconds * NS_PER_SECOND;
@@ -34,7 +35,7 @@ static int lease_grant(struct etcd_lease *lease, struct error *error)
     buf_printf(&body, "{\"TTL\":\"%" PRId64 "\",\"ID\":\"%" PRId64 "\"}", seconds, lease->id);
     int rc = etcd_call(lease->client, "/v3/lease/grant", buf_str(&body),
                        asked_ns + lease->options.patience_ns, &arena, &reply, NULL, error);
-    if (rc == ERROR_EXISTS) /* an earlier attempt went through: how long it lasts is learned by a renewal */
+    if (rc == ERROR_EXISTS) /* an earlier attempt went through: a renewal tells how long the lease lasts */
         return etcd_lease_renew(lease, error);
     if (rc < 0)
         return rc;
@@ -45,8 +46,8 @@ static int lease_grant(struct etcd_lease *lease, struct error *error)
     return 0;
 }
 
-/* Asks for a lease until one is granted in time: that of an attempt whose answer was lost, or came late, may
- * have ended before it was known of. */
+/* Requests leases until one is granted in time. A lease whose answer was lost or late may have ended before
+ * we learned of it. */
 static int lease_take(struct etcd_lease *lease, struct error *error)
 {
     int64_t deadline_ns = etcd_mono_ns() + lease->options.patience_ns;
@@ -115,7 +116,7 @@ int64_t etcd_lease_length_ns(const struct etcd_lease *lease)
     return lease->length_ns;
 }
 
-/* Revokes a lease of whoever; that it has ended already is as good. */
+/* Revokes any lease. A lease that has ended already counts as success. */
 static int lease_revoke(struct etcd_client *client, int64_t id, int64_t deadline_ns, struct error *error)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = 1 << 20};
@@ -138,8 +139,8 @@ void etcd_lease_end(struct etcd_lease *lease)
 
 /* --- leadership --------------------------------------------------------------------------------------- */
 
-/* Removes groups of appends that were begun by an earlier leader and have no head. Only in a transaction that
- * compares the head that we know: one that comes late would remove what was appended since. */
+/* Removes groups that an earlier leader began to append but that have no head. Requires a transaction that
+ * compares the head we know: otherwise a late attempt would remove later appends. */
 static void txn_drop_left_overs(struct etcd_txn *txn, const struct etcd_log *log)
 {
     struct etcd_key from = etcd_key_behind(log->options.prefix, ETCD_GROUP, log->head.last_seq);
@@ -147,7 +148,7 @@ static void txn_drop_left_overs(struct etcd_txn *txn, const struct etcd_log *log
     etcd_txn_delete(txn, etcd_key_str(&from), etcd_key_str(&to));
 }
 
-/* Gives the lead to that lease, as far as the transaction's comparisons hold. */
+/* Gives the lead to a lease, if the transaction's comparisons hold. */
 static void txn_put_leader(struct etcd_txn *txn, const struct etcd_log *log, struct str who, int64_t lease)
 {
     struct etcd_key leader = etcd_key_of(log->options.prefix, ETCD_LEADER, 0, 0);
@@ -157,8 +158,8 @@ static void txn_put_leader(struct etcd_txn *txn, const struct etcd_log *log, str
     txn_drop_left_overs(txn, log);
 }
 
-/* The transaction that takes the lead, if the log ends where we know it to. Otherwise the answer shows head
- * and leader of the same moment. */
+/* Runs the transaction that takes the lead, if the log ends where we believe. Otherwise the reply has the
+ * head and the leader of that moment. */
 static int try_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who, int64_t instead_of,
                     struct arena *arena, struct doc **ret_reply, struct error *error)
 {
@@ -176,7 +177,7 @@ static int try_lead(struct etcd_log *log, struct etcd_lease *lease, struct str w
     return etcd_txn_run(&txn, log->client, etcd_lease_until_ns(lease), arena, ret_reply, NULL, error);
 }
 
-/* We lead; what is known of the head is what it is, as only we change it. */
+/* Records that we lead. The head that we know stays valid, as only we change it. */
 static void leads_from(struct etcd_log *log, struct etcd_lease *lease, int64_t term)
 {
     log->term = term;
@@ -186,7 +187,7 @@ static void leads_from(struct etcd_log *log, struct etcd_lease *lease, int64_t t
     log->left_parts = 0;
 }
 
-/* Tries until the log has not grown in between, or another one leads. Returns as etcd_log_lead(). */
+/* Tries until the log has not grown in between, or another controller leads. Returns as etcd_log_lead(). */
 static int take_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who, int64_t instead_of,
                      struct error *error)
 {
@@ -207,7 +208,7 @@ static int take_lead(struct etcd_log *log, struct etcd_lease *lease, struct str 
         if (rc < 0)
             return rc;
         if (rc > 0 && pair.lease == lease->id && pair.mod_revision != instead_of) {
-            /* an earlier attempt of our own has put it */
+            /* an earlier attempt of ours has put the key */
             leads_from(log, lease, pair.mod_revision);
             return 1;
         }
@@ -226,11 +227,11 @@ int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who
         leads_from(log, lease, instead_of->leader_term);
         return 1;
     }
-    /* Records appended under a leadership that we have lost may still come; under the next one they
+    /* Records that we appended under a lost leadership may still arrive; under the next leadership they
      * cannot. */
     bool over = instead_of && instead_of->leader_lease && !ours;
     int rc = 0;
-    if (over) /* first: a leader that lives learns of it then, even if we die at this point */
+    if (over) /* first, so that a live leader notices even if we die at this point */
         rc = lease_revoke(log->client, instead_of->leader_lease, etcd_lease_until_ns(lease), error);
     if (rc == 0)
         rc = take_lead(log, lease, who, instead_of && !over ? instead_of->leader_term : 0, error);
@@ -242,8 +243,8 @@ int64_t etcd_log_term(const struct etcd_log *log)
     return log->term;
 }
 
-/* Puts the successor into the leader key; NULL: removes the key. ERROR_NOT_FOUND: the successor's lease has
- * ended, and we lead on. */
+/* Puts the successor into the leader key; NULL: deletes the key. ERROR_NOT_FOUND: the successor's lease has
+ * ended, and we still lead. */
 static int try_resign(struct etcd_log *log, const struct etcd_replica *successor, struct error *error)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -265,7 +266,7 @@ static int try_resign(struct etcd_log *log, const struct etcd_replica *successor
     int rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
     if (rc < 0 || held)
         return rc;
-    /* Without a key, or with the successor's, an earlier attempt of our own went through. */
+    /* If the key is absent, or the successor's, an earlier attempt of ours went through. */
     rc = etcd_pair_at(etcd_txn_range(reply, 0), 0, &arena, &pair, error);
     if (rc > 0 && !(successor && pair.lease == successor->lease))
         return etcd_fenced(log, error, "another one has taken over");

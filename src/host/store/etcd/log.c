@@ -8,10 +8,10 @@
 enum {
     SNAPSHOTS_KEEP = 3,
     LEASE_SECONDS = 1,
-    WINDOW_FIRST = 16, /* keys that a range asks for: few while they may be large parts */
+    WINDOW_FIRST = 16, /* keys per range request: few at first, as they may be large parts */
     WINDOW_MOST = 2048,
 };
-#define WINDOW_BYTES      ((size_t)2 << 20) /* about so many bytes of values are read at once */
+#define WINDOW_BYTES      ((size_t)2 << 20) /* approximate size of values that one range request reads */
 #define PATIENCE_NS       (10 * NS_PER_SECOND)
 #define DATA_BYTES_MAX    (UINT64_C(1) << 30)
 #define PREFIX_OF_PHALANX "/phalanx/"
@@ -175,19 +175,19 @@ int etcd_log_refresh(struct etcd_log *log, struct etcd_seen *ret_seen, struct er
 struct etcd_cursor {
     struct etcd_log *log;
     uint64_t from_seq, end_seq;
-    uint32_t end_crc; /* of the record end_seq, by the head */
-    uint64_t seq;     /* of the record that was read last, also of those before from_seq */
+    uint32_t end_crc; /* checksum of record end_seq, from the head */
+    uint64_t seq;     /* the record that was read last, also before from_seq */
     uint32_t previous_crc;
-    /* keys that were fetched, and those that are next */
+    /* The fetched keys, and the key after them. */
     struct arena arena;
     struct doc *range;
     size_t index, limit;
     struct etcd_key next;
-    /* the group at hand */
+    /* The current group. */
     struct buf bytes, plain;
     struct etcd_group group;
-    uint32_t left; /* records of the group */
-    int failed;    /* the code that every further call gives */
+    uint32_t left; /* records of the group that were not read yet */
+    int failed;    /* the error code that every later call returns */
     struct error error;
 };
 
@@ -211,7 +211,7 @@ static int etcd_damaged(struct etcd_cursor *cursor, const char *what)
                      cursor->seq + 1, what);
 }
 
-/* Gives the next key of the log; 0: there is none. */
+/* Gets the next key of the log. Returns 0 if there is none. */
 static int next_pair(struct etcd_cursor *cursor, struct etcd_pair *ret_pair)
 {
     struct etcd_log *log = cursor->log;
@@ -236,13 +236,13 @@ static int next_pair(struct etcd_cursor *cursor, struct etcd_pair *ret_pair)
         if (ret_pair->key.len + 1 >= ETCD_KEY_MAX)
             return etcd_damaged(cursor, "its key is too long");
         memcpy(cursor->next.text, ret_pair->key.data, ret_pair->key.len);
-        cursor->next.text[ret_pair->key.len] = 0; /* the first key behind it */
+        cursor->next.text[ret_pair->key.len] = 0; /* the first key after it */
         cursor->next.len = ret_pair->key.len + 1;
     }
     return rc;
 }
 
-/* Reads the group that begins with the record `first`, all of its parts. */
+/* Reads all parts of the group that begins with record `first`. */
 static int next_group(struct etcd_cursor *cursor, uint64_t first)
 {
     struct etcd_group group = {.bytes = 1};
@@ -268,7 +268,7 @@ static int next_group(struct etcd_cursor *cursor, uint64_t first)
     return 0;
 }
 
-/* Moves the cursor behind record `seq`, if that is the record which this process or the head knows. */
+/* Moves the cursor past record `seq`, after checking it against the known record and the head. */
 static int pass(struct etcd_cursor *cursor, uint64_t seq, uint32_t crc)
 {
     struct error *error = &cursor->error;
@@ -337,7 +337,7 @@ int etcd_next(struct etcd_cursor *cursor, struct store_record *ret_record, struc
     return error_set(error, (enum error_code)cursor->failed, "%s", cursor->error.text);
 }
 
-/* Finds the group with the record from_seq, and begins with it. */
+/* Finds the group that holds record from_seq, and opens it. */
 static int cursor_seek(struct etcd_cursor *cursor, struct error *error)
 {
     struct etcd_log *log = cursor->log;
@@ -388,7 +388,7 @@ int etcd_read(struct etcd_log *log, uint64_t from_seq, struct etcd_cursor **ret_
     int rc = 0;
     if (from_seq > log->head.last_seq) {
         rc = pass(cursor, log->head.last_seq, log->head.last_crc);
-        CHECK(rc == 0); /* the head was proved when it was taken */
+        CHECK(rc == 0); /* the head was checked when it was read */
     } else {
         rc = cursor_seek(cursor, error);
     }

@@ -1,4 +1,4 @@
-/* port.c - the log on etcd behind the port of log_store.h. */
+/* port.c - the port of log_store.h to the log on etcd. */
 #include <inttypes.h>
 #include <stdio.h>
 

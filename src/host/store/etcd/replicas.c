@@ -1,4 +1,4 @@
-/* replicas.c - controllers that are alive, and what they say of themselves. */
+/* replicas.c - the controllers that are alive, and their announcements. */
 #include "host/store/etcd/internal.h"
 
 int etcd_log_announce(struct etcd_log *log, struct etcd_lease *lease, const struct etcd_replica *replica,
@@ -19,7 +19,7 @@ int etcd_log_announce(struct etcd_log *log, struct etcd_lease *lease, const stru
     return rc < 0 ? error_wrap(error, "announcing this controller in etcd") : 0;
 }
 
-/* Is the lease that of an announcement in the range? */
+/* Returns whether an announcement in the range is bound to this lease. */
 static bool lease_is_announced(const struct doc *range, int64_t id, struct arena *arena)
 {
     struct etcd_pair pair;

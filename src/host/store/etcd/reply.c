@@ -1,8 +1,8 @@
-/* reply.c - what is in the answers of etcd's gateway, and what its refusals mean. */
+/* reply.c - reads answers of etcd's gateway, and maps refusals to error codes. */
 #include "base/base64.h"
 #include "host/store/etcd/internal.h"
 
-/* Codes of gRPC that etcd uses (https://grpc.github.io/grpc/core/md_doc_statuscodes.html). */
+/* gRPC codes that etcd uses (https://grpc.github.io/grpc/core/md_doc_statuscodes.html). */
 enum grpc_code {
     GRPC_CANCELLED = 1,
     GRPC_UNKNOWN = 2,
@@ -41,7 +41,7 @@ static enum error_code refusal_code(int64_t code, struct str text)
     case GRPC_INVALID_ARGUMENT:
         if (says(text, "too large") || says(text, "too many operations"))
             return ERROR_LIMIT;
-        /* Etcd with authentication refuses a request without a user so. */
+        /* Etcd with authentication refuses a request without a user in this way. */
         return says(text, "user name is empty") ? ERROR_DENIED : ERROR_INVALID;
     default:
         return ERROR_INVALID;
@@ -53,7 +53,7 @@ int etcd_refusal(const struct doc *reply, const char *member, struct error *erro
     const struct doc *inner = doc_get(reply, "error");
     struct str text = doc_str(inner, doc_str(doc_get(reply, "message"), STR("")));
     int64_t code = doc_int(doc_get(reply, "code"), GRPC_UNKNOWN);
-    if (inner && inner->kind == DOC_OBJECT) { /* of a stream */
+    if (inner && inner->kind == DOC_OBJECT) { /* the error of a stream */
         text = doc_str(doc_get(inner, "message"), STR(""));
         code = doc_int(doc_get(inner, "grpc_code"), GRPC_UNKNOWN);
     }
@@ -73,7 +73,7 @@ int64_t etcd_revision(const struct doc *reply)
     return etcd_number(doc_path(reply, "header", "revision", NULL));
 }
 
-/* Decodes base64 into the arena; false: it is none. */
+/* Decodes base64 into the arena. Returns false if it is malformed. */
 static bool take_bytes(const struct doc *node, struct arena *arena, struct str *ret)
 {
     struct buf bytes BUF_CLEANUP = {0};

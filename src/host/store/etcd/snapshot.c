@@ -1,4 +1,4 @@
-/* snapshot.c - snapshots: chunks first, then the one row that makes them a snapshot. */
+/* snapshot.c - snapshots: first the chunks, then the row that makes them a snapshot. */
 #include <inttypes.h>
 
 #include "base/crc32c.h"
@@ -15,7 +15,7 @@ struct etcd_writer {
 
 /* --- rows --------------------------------------------------------------------------------------------- */
 
-/* Damaged rows are left out, except that `ret_damaged` counts them. */
+/* Reads the rows of snapshots. Leaves out damaged ones, and counts them in *ret_damaged. */
 static int rows_read(struct etcd_log *log, struct etcd_rows *ret_rows, uint32_t *ret_damaged,
                      struct error *error)
 {
@@ -113,7 +113,7 @@ static int put_chunk(struct etcd_writer *writer, size_t len, struct error *error
     return 0;
 }
 
-/* Puts the row, and drops the snapshots beyond those kept, in one transaction. */
+/* Puts the row, and deletes the snapshots beyond those to keep, in one transaction. */
 static int put_row(struct etcd_writer *writer, struct error *error)
 {
     struct etcd_log *log = writer->log;
@@ -173,7 +173,7 @@ void etcd_writer_free(struct etcd_writer *writer)
 
 struct unpacked {
     struct store_unpacker unpacker;
-    struct buf plain; /* of a sealed chunk */
+    struct buf plain; /* decrypted bytes of a sealed chunk */
     uint32_t crc;
     uint64_t packed_bytes;
 };
@@ -236,7 +236,7 @@ int etcd_snapshot_unpack(struct etcd_log *log, const struct etcd_row *row, struc
                            : error_set(error, ERROR_CORRUPT, "snapshot %" PRIu64 " is not whole", row->seq);
 }
 
-/* A snapshot is of use if the log goes on from it. */
+/* Loads a snapshot, if the log holds its record or begins after it. */
 static int load_row(struct etcd_log *log, const struct etcd_row *row, struct buf *bytes, struct error *error)
 {
     uint32_t log_crc;

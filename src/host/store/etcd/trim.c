@@ -1,11 +1,12 @@
-/* trim.c - what is behind the oldest snapshot, left-overs of snapshots, and etcd's own old revisions. */
+/* trim.c - deletes records that the oldest snapshot covers, left-overs of snapshots, and etcd's old
+ * revisions. */
 #include <inttypes.h>
 
 #include "base/units.h"
 #include "host/store/etcd/internal.h"
 
 enum { SLICE_KEYS = 64 };
-#define COMPACT_NS (60 * NS_PER_SECOND) /* so old are the revisions that a compaction drops */
+#define COMPACT_NS (60 * NS_PER_SECOND) /* age of the revisions that a compaction drops */
 
 int etcd_data_bytes(struct etcd_log *log, uint64_t *ret_used, uint64_t *ret_file, struct error *error)
 {
@@ -26,7 +27,7 @@ int etcd_data_bytes(struct etcd_log *log, uint64_t *ret_used, uint64_t *ret_file
 
 /* --- records ------------------------------------------------------------------------------------------ */
 
-/* Finds where the log may begin after this slice: whole groups, up to SLICE_KEYS keys of them. */
+/* Finds where the log begins after this slice: after whole groups, at most 256 * SLICE_KEYS records. */
 static int find_base(struct etcd_log *log, int64_t keep_after_ns, uint64_t snapshot_seq,
                      struct etcd_head *head, struct error *error)
 {
@@ -59,7 +60,7 @@ static int drop_records(struct etcd_log *log, const struct etcd_head *head, stru
     return rc < 0 ? rc : 1;
 }
 
-/* 1: some were dropped. */
+/* Returns 1 if groups were dropped. */
 static int trim_groups(struct etcd_log *log, int64_t keep_after_ns, bool over, struct error *error)
 {
     struct etcd_rows rows;
@@ -98,7 +99,7 @@ static int drop_chunks(struct etcd_log *log, uint64_t seq, struct error *error)
     return rc < 0 || held ? rc : etcd_fenced(log, error, "another one has taken over");
 }
 
-/* Drops the chunks of one snapshot that was never finished. 1: there may be another. */
+/* Drops the chunks of one snapshot that was never completed. Returns 1 if there may be another. */
 static int trim_chunks(struct etcd_log *log, struct error *error)
 {
     struct etcd_key at = etcd_key_of(log->options.prefix, ETCD_CHUNK, 0, 0);
@@ -137,8 +138,8 @@ static int trim_chunks(struct etcd_log *log, struct error *error)
 
 /* --- etcd's revisions --------------------------------------------------------------------------------- */
 
-/* Etcd lets only root compact, from 3.5.28 on: its own compaction has to do it. `error` NULL: nobody would
- * read it now, so it is said the next time. */
+/* Reports once that etcd lets only root compact (3.5.28 and later), so that etcd's own compaction must do
+ * it. `error` NULL: reports it the next time. */
 static int say_once_denied(struct etcd_log *log, struct error *error)
 {
     if (log->said_denied || !error)
@@ -150,7 +151,7 @@ static int say_once_denied(struct etcd_log *log, struct error *error)
                      "controllers' user the role root");
 }
 
-/* Each write leaves the old value behind until a compaction. `now`: space is short. */
+/* Compacts etcd's store, which keeps the old value of each write until then. `now`: space is short. */
 static int compact(struct etcd_log *log, bool now, struct error *error)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = 1 << 20};
@@ -168,7 +169,7 @@ static int compact(struct etcd_log *log, bool now, struct error *error)
                        NULL, error);
     if (rc == ERROR_DENIED)
         return say_once_denied(log, error);
-    return rc == ERROR_INVALID ? 0 : rc; /* somebody has compacted further */
+    return rc == ERROR_INVALID ? 0 : rc; /* another client has compacted further */
 }
 
 int etcd_log_trim(struct etcd_log *log, int64_t keep_after_ns, struct error *error)
@@ -183,7 +184,8 @@ int etcd_log_trim(struct etcd_log *log, int64_t keep_after_ns, struct error *err
     rc = trim_groups(log, keep_after_ns, over, error);
     if (rc == 0)
         rc = trim_chunks(log, error);
-    /* A full etcd refuses what trimming writes, but no compaction, of which its operator makes room. */
+    /* A full etcd refuses the writes of trimming, but not a compaction, which lets its operator free
+     * space. */
     if (rc == ERROR_NO_SPACE)
         (void)compact(log, true, NULL);
     if (rc != 0)

@@ -1,5 +1,5 @@
-/* watch.c - a stream of changes that only wakes its owner: what has changed is then read, so that a watch
- * which lags, breaks or is compacted away costs time and no record. */
+/* watch.c - a stream of changes that only wakes its owner. The owner then reads what has changed, so a watch
+ * that lags, breaks or is compacted away costs time but no record. */
 #include <curl/curl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,10 +18,10 @@ struct etcd_watch {
     CURLM *multi;
     CURL *curl; /* NULL: no stream is open */
     struct curl_slist *headers;
-    bool came;       /* a line has come on this stream since the last wait */
-    size_t ends_len; /* so much of ENDS is at the end of what has come */
-    bool ended;      /* etcd has ended the watch, as after a compaction, though the stream is open */
-    /* etcd_watch_wake() was called. A poll that ends early does not tell: it ends for libcurl's timers. */
+    bool came;       /* a line has arrived on this stream since the last wait */
+    size_t ends_len; /* bytes of ENDS at the end of what has arrived */
+    bool ended;      /* etcd has ended the watch, as after a compaction, but not the stream */
+    /* etcd_watch_wake() was called. An early end of the poll proves nothing: libcurl's timers end it too. */
     _Atomic bool woken;
     int64_t reopen_ns;
 };
@@ -29,7 +29,7 @@ struct etcd_watch {
 int etcd_watch_new(const struct etcd_options *options, struct etcd_key from, struct etcd_key to,
                    struct etcd_watch **ret_watch, struct error *error)
 {
-    struct etcd_client *client; /* checks the options, and begins libcurl */
+    struct etcd_client *client; /* checks the options, and initialises libcurl */
     int rc = etcd_client_new(options, &client, error);
     if (rc < 0)
         return rc;
@@ -49,7 +49,7 @@ int etcd_watch_new(const struct etcd_options *options, struct etcd_key from, str
 
 /* --- the stream --------------------------------------------------------------------------------------- */
 
-/* Looks for ENDS, also in two pieces. Keys and values are base64, so it stands in no other place. */
+/* Looks for ENDS, which may arrive in pieces. Keys and values are base64, so it cannot occur inside them. */
 static void look_for_end(struct etcd_watch *watch, struct str bytes)
 {
     for (size_t i = 0; i < bytes.len && !watch->ended; i++) {
@@ -80,7 +80,7 @@ static void stream_close(struct etcd_watch *watch)
     watch->headers = NULL;
 }
 
-/* Where etcd has users, a token of its own is asked for each stream. */
+/* Obtains a token for each stream, if the options have a user. */
 static bool stream_log_in(struct etcd_watch *watch)
 {
     struct etcd_client *client;
@@ -119,7 +119,7 @@ static void stream_open(struct etcd_watch *watch)
     curl_multi_add_handle(watch->multi, curl);
 }
 
-/* Lets libcurl work; a stream that has ended, or whose watch has, is closed: the next member has its turn. */
+/* Lets libcurl work. Closes a stream that has ended, or whose watch has: the next member follows. */
 static void stream_run(struct etcd_watch *watch)
 {
     int running = 0, left;
