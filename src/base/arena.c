@@ -6,8 +6,8 @@
 #include "base/check.h"
 
 /* Each block is as large as all before it, up to a last size, so that a small arena stays small (each task
- * has one for its name) and a large one calls the heap seldom. An allocation that would waste a block's rest
- * gets a block of its own behind the current one. */
+ * has one for its name) and a large one rarely calls the heap. A large allocation that does not fit gets its
+ * own block, after the current one, instead of wasting that block's rest. */
 enum { BLOCK_FIRST = 512, BLOCK_LAST = 256 * 1024 };
 
 struct arena_block {

@@ -1,8 +1,8 @@
-/* arena.h - memory that is given back all at once.
+/* arena.h - memory that is freed all at once.
  *
- * Everything that shares one lifetime (a parsed document, a job, one reply) is taken from one arena. A zeroed
- * struct arena is ready for use. Allocations are zero-filled and aligned to 16 bytes. Memory exhaustion
- * aborts. Not thread-safe.
+ * Objects that share one lifetime (a parsed document, a job, one reply) are allocated from one arena. A
+ * zeroed struct arena is ready for use. Allocations are zero-filled and aligned to 16 bytes. Memory
+ * exhaustion aborts. Not thread-safe.
  */
 #ifndef PHX_BASE_ARENA_H
 #define PHX_BASE_ARENA_H
@@ -13,13 +13,13 @@ struct arena_block;
 struct arena {
     struct arena_block *blocks; /* newest first */
     unsigned char *next, *end;  /* free bytes of the newest block */
-    size_t used_bytes;          /* handed out in all */
+    size_t used_bytes;          /* bytes allocated in all */
     size_t limit_bytes;         /* arena_try_alloc fails beyond this; 0: no limit */
 };
 
 enum { ARENA_ALIGNMENT = 16 };
 
-/* Private: makes a block with room for `size` bytes, a multiple of ARENA_ALIGNMENT, and takes them. */
+/* Private: makes a block for `size` bytes, a multiple of ARENA_ALIGNMENT, and takes them. */
 void *arena_take_anew(struct arena *arena, size_t size);
 static inline void *arena_take(struct arena *arena, size_t size)
 {
@@ -37,13 +37,13 @@ static inline size_t arena_round(size_t size)
         arena_too_large();
     return size ? (size + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1) : ARENA_ALIGNMENT;
 }
-/* Size 0 gives a valid pointer. */
+/* Allocates zero-filled bytes. Size 0 gives a valid pointer. */
 static inline void *arena_alloc(struct arena *arena, size_t size)
 {
     return arena_take(arena, arena_round(size));
 }
-/* Makes room for so many bytes in an empty arena at once, where the caller knows about how many will be
- * needed; the arena grows beyond it. */
+/* Allocates the first block of an empty arena, when the caller knows about how many bytes will be needed; the
+ * arena still grows beyond it. */
 void arena_reserve(struct arena *arena, size_t bytes);
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size); /* overflow-checked */
 void *arena_try_alloc(struct arena *arena, size_t size);                 /* NULL beyond limit_bytes */
@@ -56,17 +56,18 @@ struct str arena_concat(struct arena *arena, const struct str *parts, size_t cou
                  sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
 struct str arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void arena_done(struct arena *arena); /* frees all; the arena is empty and usable again */
-/* Empties it and keeps its newest block: for one small thing after another. */
+/* Empties the arena but keeps its newest block, for one small use after another. Pointers from it become
+ * invalid. */
 void arena_clear(struct arena *arena);
 #define ARENA_CLEANUP                   __attribute__((cleanup(arena_done)))
 #define ARENA_NEW(arena, type)          ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, type, count) ((type *)arena_alloc_array((arena), (count), sizeof(type)))
 
-/* Heap calls that abort instead of returning NULL, for objects with a life of their own. */
+/* Heap calls that abort instead of returning NULL, for objects with their own lifetime. */
 void *mem_alloc(size_t size); /* zero-filled */
 void *mem_realloc(void *old, size_t size);
 void mem_free(void *ptr);
-/* memcpy that takes NULL for "nothing" (C leaves that undefined). */
+/* Copies `len` bytes, like memcpy, but allows NULL if `len` is 0. */
 static inline void mem_copy(void *to, const void *from, size_t len)
 {
     if (len > 0)

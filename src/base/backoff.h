@@ -1,9 +1,8 @@
-/* backoff.h - how long something that keeps failing is held back: a first wait, doubled each time, up to a
- * limit.
+/* backoff.h - the wait after repeated failures: a first wait, doubled each time, up to a limit.
  *
  *     due_ns = now_ns + backoff_wait(10 * NS_PER_SECOND, 300 * NS_PER_SECOND, failures - 1);
  *
- * The caller counts the failures, and decides which of them follow each other. The unit is the caller's.
+ * The caller counts the failures and decides which of them are consecutive. The unit of time is the caller's.
  */
 #ifndef PHX_BASE_BACKOFF_H
 #define PHX_BASE_BACKOFF_H
@@ -12,7 +11,7 @@
 
 #include <stdint.h>
 
-/* Returns `first`, doubled `doublings` times, and `most` at most. A first wait of 0 stays 0. */
+/* Returns `first`, doubled `doublings` times, but at most `most`. A first wait of 0 stays 0. */
 static inline int64_t backoff_wait(int64_t first, int64_t most, uint32_t doublings)
 {
     CHECK(first >= 0 && most >= 0);

@@ -6,13 +6,13 @@
 #include "base/str.h"
 
 void base64_encode(struct str bytes, struct buf *out);
-/* Appends the bytes; false: not base64 (also: no padding, stray bits), `out` may have grown. NULL `out`:
- * only checks.
- * Line breaks are skipped, as Kubernetes does. */
+/* Appends the decoded bytes. Returns false if the text is not base64 (also without padding, or with stray
+ * bits); `out` may have grown then. With `out` NULL it only checks. Line breaks are skipped, as in
+ * Kubernetes. */
 bool base64_decode(struct str text, struct buf *out);
 void base64url_encode(struct str bytes, struct buf *out);
-/* Appends the bytes; false: not base64url in its only form (padding, line breaks, stray bits are
- * refused). */
+/* Appends the decoded bytes. Returns false if the text is not base64url in its only form: padding, line
+ * breaks and stray bits are refused. */
 bool base64url_decode(struct str text, struct buf *out);
 
 #endif

@@ -1,9 +1,9 @@
-/* By carry-less multiplication: the message so far, as a polynomial, is congruent to a remainder of 128 bits.
- * Several lanes of it are under way at once, each of every n-th block of 16 bytes. Moving one on by D bits to
- * meet the block that it is added to multiplies its halves by x^(D + 31) and x^(D - 33) modulo the polynomial
- * (the odd bit is that of a product of reflected factors). At the end the lanes are joined in the same way,
- * and the processor's own instruction for this sum takes the last 16 bytes. Newer processors multiply two
- * lanes at once. */
+/* crc32c.c - CRC by carry-less multiplication: the message so far, as a polynomial, is congruent to a
+ * remainder of 128 bits. Several lanes are computed at once, each of every n-th block of 16 bytes. To move a
+ * lane by D bits, to the block to which it is added, its halves are multiplied by x^(D + 31) and x^(D - 33)
+ * modulo the polynomial (the odd bit is that of a product of reflected factors). At the end the lanes are
+ * joined in the same way, and the processor's own instruction for this sum takes the last 16 bytes. Newer
+ * processors multiply two lanes at once. */
 #include "base/crc32c.h"
 
 #include <pthread.h>
@@ -41,7 +41,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 #if HAVE_INSTRUCTION
 static uint64_t move_one[2], move_round[2], move_wide[2]; /* factors of the low and the high half */
 
-/* x^bits */
+/* Returns x^bits modulo the polynomial. */
 static uint32_t power(size_t bits)
 {
     uint32_t result = 1u << 31;
@@ -51,7 +51,7 @@ static uint32_t power(size_t bits)
     return result;
 }
 
-/* Computes the factors that move a CRC on by `blocks` blocks. */
+/* Computes the factors that move a CRC by `blocks` blocks. */
 static void fill_factors(uint64_t factors[2], unsigned blocks)
 {
     factors[0] = power(8 * BLOCK * blocks + 31);
@@ -131,7 +131,7 @@ TARGET static uint32_t join_lanes(const __m128i *sums, size_t count)
 }
 
 /* Sums whole rounds, at least one. If `to` (aligned) is not NULL, the bytes are also copied there, past the
- * processor's cache: nobody reads them soon, and memory that is overwritten need not be read first. */
+ * processor's cache: they are not read soon, and memory that is overwritten need not be read first. */
 TARGET INLINE static uint32_t rounds(uint32_t crc, uint8_t *to, const uint8_t *bytes, size_t len)
 {
     __m128i sums[LANES], factors = load(move_round);
@@ -147,7 +147,7 @@ TARGET INLINE static uint32_t rounds(uint32_t crc, uint8_t *to, const uint8_t *b
     return join_lanes(sums, LANES);
 }
 
-/* The same with two blocks in a register. */
+/* As rounds, with two blocks in a register. */
 WIDE_TARGET INLINE static uint32_t wide_rounds(uint32_t crc, uint8_t *to, const uint8_t *bytes, size_t len)
 {
     __m256i sums[LANES], factors = _mm256_broadcastsi128_si256(load(move_wide));

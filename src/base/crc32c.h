@@ -9,12 +9,12 @@
 uint32_t crc32c(uint32_t crc, const void *data, size_t len); /* start with 0; chains */
 /* The portable path, for tests and comparisons. */
 uint32_t crc32c_by_table(uint32_t crc, const void *data, size_t len);
-/* The same while it copies them, in one pass over memory. Not for bytes that are read again at once: they go
- * past the processor's cache. */
+/* As crc32c, and copies the bytes in the same pass. The copies bypass the processor's cache, so do not use it
+ * for bytes that are read again at once. */
 uint32_t crc32c_copy(uint32_t crc, void *to, const void *data, size_t len);
 
 /* Returns the CRC of the concatenation of two parts: `first` is the CRC of the first, `second` that of the
- * `len` bytes behind it. Both were summed from 0, perhaps by different threads. */
+ * following `len` bytes. Both were computed from 0, perhaps by different threads. */
 uint32_t crc32c_join(uint32_t first, uint32_t second, size_t len);
 
 #endif

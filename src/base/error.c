@@ -42,7 +42,7 @@ const char *error_name(int code)
     return "UNKNOWN";
 }
 
-/* Messages quote what users and peers sent, so the text is made printable here, once: control characters
+/* Stores the message. Messages quote users and peers, so the text is made printable here: control characters
  * become spaces, bytes that are not UTF-8 become '?', and a text that does not fit ends in "..." on a
  * character boundary. */
 static void store_text(struct error *error, const char *text)
@@ -69,7 +69,7 @@ static void store_text(struct error *error, const char *text)
     error->text[kept + (cut ? 3 : 0)] = 0;
 }
 
-/* Room enough that the message itself shows whether it had to be cut. */
+/* Large enough that the message itself shows whether it had to be cut. */
 enum { WORK_MAX = 2 * ERROR_TEXT_MAX + 8 };
 
 int error_set(struct error *error, enum error_code code, const char *format, ...)

@@ -18,7 +18,7 @@ uint64_t hash64(uint64_t seed, const void *data, size_t len)
     return hash_mix(hash);
 }
 
-/* The little-endian number in the first `len` <= 8 bytes. */
+/* Returns the little-endian number in the first `len` <= 8 bytes. */
 static uint64_t load_word(const unsigned char *p, size_t len)
 {
     uint64_t word = 0;

@@ -5,7 +5,7 @@
  * hash_words: eight bytes at a time, several times as fast; for indexes and digests. Neither withstands
  * adversaries.
  *
- * sha1: FIPS 180-4, only where a format asks for it (the job-key label).
+ * sha1: FIPS 180-4, only where a format requires it (the job-key label, the WebSocket handshake).
  *
  * sha256: FIPS 180-4, for content that must not be forged; at once, or piece by piece:
  *
@@ -40,7 +40,7 @@ void sha256_add(struct sha256 *sum, const void *data, size_t len);
 void sha256_end(struct sha256 *sum, uint8_t ret_digest[SHA256_SIZE]);
 
 struct hmac {
-    struct sha256 inner, outer; /* each has taken the key's block */
+    struct sha256 inner, outer; /* each has hashed the key's block */
 };
 void hmac_begin(struct hmac *hmac, const void *key, size_t len);
 void hmac_sum(const struct hmac *hmac, const void *data, size_t len, uint8_t ret_sum[SHA256_SIZE]);

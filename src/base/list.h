@@ -33,7 +33,7 @@ static inline void list_remove(struct list_node *node)
 }
 #define list_for_each(node, head)                                                                            \
     for (struct list_node *node = (head)->next; node != (head); node = node->next)
-/* The same, safe when the body removes `node`. */
+/* As list_for_each, but the body may remove `node`. */
 #define list_for_each_safe(node, after, head)                                                                \
     for (struct list_node *node = (head)->next, *after = node->next; node != (head);                         \
          node = after, after = node->next)

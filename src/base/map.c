@@ -1,5 +1,5 @@
-/* Open addressing with linear probing. Removal shifts later entries back, so there are no tombstones and a
- * map that is used for days probes as shortly as a fresh one. At most 3/4 of the slots are taken. */
+/* map.c - open addressing with linear probing. Removal shifts later entries back, so there are no tombstones,
+ * and probes in an old map are as short as in a new one. At most 3/4 of the slots are used. */
 #include "base/map.h"
 
 #include "base/arena.h"
@@ -19,7 +19,7 @@ static uint64_t str_hash(struct str key)
     return hash_words(0, key.data, key.len);
 }
 
-/* The key's slot, or the free one where it would go. The map has a free slot. */
+/* Returns the key's slot, or the free one where it would go. The map must have a free slot. */
 static struct str_map_slot *str_find(const struct str_map *map, struct str key, uint64_t hash)
 {
     size_t mask = map->cap - 1;
@@ -61,7 +61,7 @@ void *str_map_put(struct str_map *map, struct str key, void *value)
     uint64_t hash = str_hash(key);
     struct str_map_slot *slot = str_find(map, key, hash);
     void *old = slot->value;
-    /* The key is replaced with the value: the old one may live inside the old value. */
+    /* The key is replaced too: the old one may be part of the old value. */
     *slot = (struct str_map_slot){key, hash, value};
     map->len += !old;
     return old;
@@ -77,7 +77,7 @@ void *str_map_remove(struct str_map *map, struct str key)
         return NULL;
     size_t mask = map->cap - 1, hole = (size_t)(slot - map->slots);
     for (size_t at = (hole + 1) & mask; map->slots[at].value; at = (at + 1) & mask) {
-        /* An entry may move back into the hole unless its home lies behind the hole. */
+        /* An entry may move back into the hole unless its home is after the hole. */
         size_t home = map->slots[at].hash & mask;
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             map->slots[hole] = map->slots[at];

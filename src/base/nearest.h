@@ -6,8 +6,8 @@
  *     if (nearest.best.len)
  *         "did you mean nearest.best?"
  *
- * Candidates are views: they outlive the struct. Upper and lower case count as equal. Among equally near
- * candidates the first that was offered wins.
+ * The word and the candidates must outlive the struct, which does not copy them. Upper and lower case count
+ * as equal. Among equally near candidates the first that was offered wins.
  */
 #ifndef PHX_BASE_NEAREST_H
 #define PHX_BASE_NEAREST_H
@@ -16,9 +16,9 @@
 
 enum { NEAREST_WORD_MAX = 64 }; /* longer words have no neighbours */
 
-/* Returns the least number of letters to insert, remove, replace or swap with the next one that makes `b` of
- * `a` (optimal string alignment, bytes, ASCII case ignored); NEAREST_WORD_MAX + 1 if either is longer than
- * NEAREST_WORD_MAX. */
+/* Returns the least number of letters to insert, remove, replace or swap with the next one that turns `a`
+ * into `b` (optimal string alignment, bytes, ASCII case ignored); NEAREST_WORD_MAX + 1 if either is longer
+ * than NEAREST_WORD_MAX. */
 unsigned edit_distance(struct str a, struct str b);
 
 struct nearest {
@@ -27,9 +27,9 @@ struct nearest {
     unsigned distance; /* of `best` */
 };
 struct nearest nearest_to(struct str word);
-/* Takes the candidate as `best` if it is nearer than the present one, and near enough to be a slip: one
- * letter in three may differ. An abbreviation of three letters or more ("parallel" of "parallelism") is near
- * too. */
+/* Takes the candidate as `best` if it is nearer than the present one, and near enough for a typing error: one
+ * letter in three may differ. A word that is an abbreviation of the candidate, of at least three letters, is
+ * near too ("parallel" of "parallelism"). */
 void nearest_offer(struct nearest *nearest, struct str candidate);
 
 #endif

@@ -1,6 +1,6 @@
-/* The message, taken as digits of 2^128 and a bit above each, is evaluated as a polynomial at r, modulo the
- * prime 2^130 - 5 (p). Limbs have 44, 44 and 42 bits, so products of two fit into 128 bits with room for
- * sums. What passes 2^130 comes back times 5; as limbs at 2^132 it is times 20.
+/* poly1305.c - the message, taken as digits of 2^128 with a bit above each, is evaluated as a polynomial at
+ * r, modulo the prime 2^130 - 5 (p). Limbs have 44, 44 and 42 bits, so products of two fit into 128 bits with
+ * space for sums. The part above 2^130 is added again times 5; for limbs at 2^132 that is times 20.
  */
 #include "base/poly1305.h"
 
@@ -72,7 +72,7 @@ void poly1305_add(struct poly1305 *sum, const void *data, size_t len)
         memcpy(sum->part, bytes + len - sum->part_len, sum->part_len);
 }
 
-/* Brings the limbs below p. */
+/* Reduces the number below p. */
 static void reduce(uint64_t h[3])
 {
     for (int i = 0; i < 2; i++) {

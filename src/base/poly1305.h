@@ -5,8 +5,8 @@
  *     poly1305_add(&sum, data, len);          as often as there are pieces; their lengths do not matter
  *     poly1305_end(&sum, tag);
  *
- * Some bytes a cycle of a 64-bit processor, without instructions of its own. Two messages under one key
- * betray the key: derive each from a secret and a nonce.
+ * Sums some bytes per cycle of a 64-bit processor, without special instructions. Two messages under one key
+ * reveal the key: derive each key from a secret and a nonce.
  */
 #ifndef PHX_BASE_POLY1305_H
 #define PHX_BASE_POLY1305_H
@@ -25,7 +25,7 @@ struct poly1305 {
 
 void poly1305_begin(struct poly1305 *sum, const uint8_t key[POLY1305_KEY_SIZE]);
 void poly1305_add(struct poly1305 *sum, const void *data, size_t len);
-/* The sum must not be added to afterwards. */
+/* Stores the tag and ends the sum, to which nothing may be added afterwards. */
 void poly1305_end(struct poly1305 *sum, uint8_t ret_tag[POLY1305_TAG_SIZE]);
 
 #endif

@@ -29,7 +29,7 @@ uint64_t rng_next(struct rng *rng)
     return result;
 }
 
-/* Multiply and reject the short first interval (Lemire, "Fast random integer generation in an interval",
+/* Multiplies, and rejects the short first interval (Lemire, "Fast random integer generation in an interval",
  * 2019). */
 uint64_t rng_below(struct rng *rng, uint64_t bound)
 {

@@ -10,7 +10,7 @@ struct rng {
 };
 void rng_seed(struct rng *rng, uint64_t seed);
 uint64_t rng_next(struct rng *rng);
-/* Uniform in [0, bound), bound > 0, without modulo bias. */
+/* Returns a number that is uniform in [0, bound), bound > 0, without modulo bias. */
 uint64_t rng_below(struct rng *rng, uint64_t bound);
 int64_t rng_range(struct rng *rng, int64_t low, int64_t high); /* uniform in [low, high] */
 bool rng_chance(struct rng *rng, uint32_t ppm);                /* true with probability ppm / 1,000,000 */

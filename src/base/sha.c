@@ -1,5 +1,5 @@
-/* SHA-1 and SHA-256 (FIPS 180-4), and HMAC (RFC 2104): both hashes cut the message
- * into 64-byte blocks with the same padding. */
+/* sha.c - SHA-1 and SHA-256 (FIPS 180-4), and HMAC (RFC 2104): both hashes split the message into 64-byte
+ * blocks with the same padding. */
 #include "base/hash.h"
 
 #include <string.h>

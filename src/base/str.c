@@ -58,7 +58,7 @@ bool str_to_i64(struct str a, int64_t min, int64_t max, int64_t *ret_value)
     size_t at = negative;
     if (at == a.len)
         return false;
-    /* Collected as a negative number, whose range is the larger one. */
+    /* Collected as a negative number, because the negative range is the larger one. */
     int64_t value = 0;
     for (; at < a.len; at++) {
         if (a.data[at] < '0' || a.data[at] > '9')
@@ -97,7 +97,7 @@ size_t str_utf8_len(const char *data, size_t left)
         return 0;
     if (p[0] < 0x80)
         return 1;
-    /* The second byte's range carries all the exceptions (RFC 3629, section 4). */
+    /* The second byte's range has all the exceptions (RFC 3629, section 4). */
     unsigned char low = 0x80, high = 0xbf;
     size_t size;
     if (p[0] >= 0xc2 && p[0] <= 0xdf) {
@@ -201,8 +201,8 @@ void buf_add_slowly(struct buf *buf, const void *data, size_t len)
     buf->data[buf->len] = 0;
 }
 
-/* Appends the next argument by the conversion at `*format`, just behind its '%', and moves `*format` behind
- * it. False: a conversion of another kind. */
+/* Appends the next argument by the conversion at *format, just after its '%', and moves *format past it.
+ * Returns false for any other conversion. */
 static bool add_conversion(struct buf *buf, const char **format, va_list *args)
 {
     _Static_assert(sizeof(size_t) == sizeof(long) && sizeof(long) == sizeof(long long),
@@ -238,7 +238,7 @@ static bool add_conversion(struct buf *buf, const char **format, va_list *args)
 }
 
 /* Formats strings and whole numbers, of which nearly all texts consist, without printf, which takes several
- * times as long. False: the format has another conversion, and some of the text may be there. */
+ * times as long. Returns false, perhaps after a part of the text, if the format has another conversion. */
 static bool add_plain_format(struct buf *buf, const char *format, va_list *args)
 {
     for (const char *at; (at = strchr(format, '%'));) {

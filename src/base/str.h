@@ -40,24 +40,26 @@ static inline bool str_is(struct str a, const char *text)
 int str_compare(struct str a, struct str b); /* bytewise, shorter first; <0, 0, >0 */
 bool str_starts(struct str a, struct str prefix);
 bool str_ends(struct str a, struct str suffix);
-/* Cuts at the first `separator`: *ret_head is the part before it, *ret_tail the part behind it; false (and
- * both outputs untouched) when it does not occur. */
+/* Cuts at the first `separator`: *ret_head is the part before it, *ret_tail the part after it. Returns false,
+ * with both untouched, if it does not occur. */
 bool str_cut(struct str a, char separator, struct str *ret_head, struct str *ret_tail);
 struct str str_trim(struct str a); /* without ASCII white space at both ends */
-/* Strict decimal, whole string, with range check; false when it is not such a number. */
+/* Parses the whole string as a strict decimal number. Returns false if it is none, or is outside min..max. */
 bool str_to_i64(struct str a, int64_t min, int64_t max, int64_t *ret_value);
-/* "rank-12.shard" is "rank-", 12, and ".shard", which stays in *text. False (and both untouched) where *text
- * does not begin with `before` and a number without a sign, up to `max`. */
+/* Takes `before` and a number off the front of *text: "rank-12.shard" is "rank-", 12, and ".shard", which
+ * stays in *text. Returns false, with both untouched, if *text does not begin with `before` and a number from
+ * 0 to `max` without a sign. */
 bool str_take_number(struct str *text, const char *before, int64_t max, int64_t *ret_value);
-/* Bytes of the well-formed UTF-8 character at `data` (1 to 4), 0 if there is none within `left` bytes. */
+/* Returns the length of the well-formed UTF-8 character at `data` (1 to 4 bytes), or 0 if there is none
+ * within `left` bytes. */
 size_t str_utf8_len(const char *data, size_t left);
-/* At most its first `max` bytes, cut at a character's end, so that it stays UTF-8. */
+/* Returns at most the first `max` bytes, cut at a character's end, so that the text stays UTF-8. */
 struct str str_head_utf8(struct str a, size_t max);
 /* Undoes the octal escapes of proc(5) in place: "a\\040b" becomes "a b". Other backslashes stay. */
 void str_undo_octal(char *text);
 bool str_is_utf8(struct str a); /* well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms) */
 
-/* Writes a number in decimal, which is the whole text; for names, where printf would be most of the cost. */
+/* Return a number in decimal, as a view into `text`; for names, where printf would be most of the cost. */
 enum { DECIMAL_TEXT_MAX = 21 };
 struct str str_decimal(int64_t value, char text[DECIMAL_TEXT_MAX]);
 struct str str_decimal_unsigned(uint64_t value, char text[DECIMAL_TEXT_MAX]);
@@ -67,8 +69,9 @@ struct buf {
     size_t len, cap;
 };
 
+/* Makes space for `extra` bytes after the content, and a NUL. */
 void buf_reserve(struct buf *buf, size_t extra);
-void buf_add_slowly(struct buf *buf, const void *data, size_t len); /* private: where there is no room yet */
+void buf_add_slowly(struct buf *buf, const void *data, size_t len); /* private: for lack of space */
 static inline void buf_add(struct buf *buf, const void *data, size_t len)
 {
     if (!buf->data || len >= buf->cap - buf->len) {
@@ -101,7 +104,7 @@ static inline struct str buf_str(const struct buf *buf)
 {
     return (struct str){buf->data, buf->len};
 }
-void buf_done(struct buf *buf); /* frees; the buf is empty and usable again */
+void buf_done(struct buf *buf); /* frees the memory; the buf is empty and usable again */
 #define BUF_CLEANUP __attribute__((cleanup(buf_done)))
 
 #endif

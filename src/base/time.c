@@ -1,4 +1,5 @@
-/* Calendar times (units.h): the Gregorian calendar, extended to years before it, in UTC without leap seconds.
+/* time.c - calendar times (units.h): the Gregorian calendar, extended to years before it, in UTC without leap
+ * seconds.
  */
 #include "base/units.h"
 
@@ -6,8 +7,8 @@
 
 enum { SECONDS_PER_DAY = 24 * 3600 };
 
-/* Days since 1970-01-01. Counted in eras of 400 years (146,097 days) whose years begin in March, so that the
- * leap day is the last of its year. */
+/* Returns the days since 1970-01-01, counted in eras of 400 years (146,097 days) whose years begin in March,
+ * so that the leap day is the last of its year. */
 static int64_t days_from_date(int64_t year, int month, int day)
 {
     year -= month <= 2;
@@ -34,8 +35,8 @@ static void put_two_digits(char *text, int value)
     text[1] = (char)('0' + value % 10);
 }
 
-/* Writes up to the seconds and returns the nanoseconds within the second. Years are 1677 to 2262: nanoseconds
- * hold no others. Without printf, which took a tenth of the time of a list. */
+/* Writes up to the seconds and returns the nanoseconds within the second. Years are 1677 to 2262, the range
+ * of nanoseconds. Not by printf, which took a tenth of the time of a list. */
 static int64_t format_seconds(int64_t time_ns, char text[static 32])
 {
     int64_t seconds = time_ns / NS_PER_SECOND, fraction = time_ns % NS_PER_SECOND;
@@ -75,7 +76,7 @@ void time_format_micro(int64_t time_ns, char ret_text[40])
     snprintf(ret_text + len, 40 - len, ".%06dZ", (int)(fraction / NS_PER_US));
 }
 
-/* Exactly `count` digits. */
+/* Cuts exactly `count` digits from the front of *text. */
 static bool cut_digits(struct str *text, size_t count, int *ret_value)
 {
     int value = 0;
@@ -118,7 +119,7 @@ static bool cut_date(struct str *text, int64_t *ret_days)
     return true;
 }
 
-/* hh:mm:ss[.fraction]; digits beyond nanoseconds are dropped. */
+/* Cuts hh:mm:ss[.fraction]; digits beyond nanoseconds are dropped. */
 static bool cut_clock(struct str *text, int *ret_seconds, int64_t *ret_fraction_ns)
 {
     int hour, minute, second;
@@ -143,7 +144,7 @@ static bool cut_clock(struct str *text, int *ret_seconds, int64_t *ret_fraction_
     return true;
 }
 
-/* Z, or +hh:mm / -hh:mm, and nothing behind it. */
+/* Reads Z, or +hh:mm / -hh:mm, to the end of the text. */
 static bool read_offset(struct str text, int *ret_seconds)
 {
     int hour, minute, sign = 1;

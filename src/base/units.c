@@ -1,4 +1,4 @@
-/* Durations and sizes; calendar times are in time.c. */
+/* units.c - durations and sizes; calendar times are in time.c. */
 #include "base/units.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 enum { MINUTE = 60, HOUR = 3600, DAY = 24 * 3600, DAYS_PER_YEAR = 365 };
 
-/* "5m", "5m3s": the smaller part only where it is not zero. Both fit: 64 bits of nanoseconds are no more than
- * 292 years, and each part is written in a unit of which there are few. */
+/* Writes "5m" or "5m3s": the smaller part only if it is not zero. Both parts fit, because 64 bits of
+ * nanoseconds are at most 292 years. */
 static void two_parts(char ret_text[24], int64_t large, char large_unit, int64_t small, char small_unit)
 {
     if (small)
@@ -45,7 +45,7 @@ void age_format(int64_t duration_ns, char ret_text[24])
         two_parts(ret_text, days / DAYS_PER_YEAR, 'y', 0, 0);
 }
 
-/* `value` in `unit`s with `decimals`, rounded half up; false when that reaches `limit` units. */
+/* Writes `value` in `unit`s with `decimals`, rounded half up. Returns false if that reaches `limit` units. */
 static bool format_scaled(char *text, size_t size, uint64_t value, uint64_t unit, int decimals,
                           uint64_t limit, const char *name)
 {
@@ -54,14 +54,14 @@ static bool format_scaled(char *text, size_t size, uint64_t value, uint64_t unit
     if (scaled >= (unsigned __int128)limit * scale)
         return false;
     uint64_t all = (uint64_t)scaled;
-    if (decimals) /* below the limit, which is far from 32 bits where decimals are shown */
+    if (decimals) /* below the limit, which is far below 32 bits if decimals are shown */
         snprintf(text, size, "%u.%0*u %s", (unsigned)(all / scale), decimals, (unsigned)(all % scale), name);
     else
         snprintf(text, size, "%llu %s", (unsigned long long)all, name);
     return true;
 }
 
-/* Three digits: "4.56 s", "12.3 ms", "340 us". */
+/* Writes three digits: "4.56 s", "12.3 ms", "340 us". */
 static bool format_three(char *text, size_t size, uint64_t value, uint64_t unit, uint64_t limit,
                          const char *name)
 {
@@ -115,7 +115,7 @@ void bytes_format(uint64_t bytes, char ret_text[24])
     format_scaled(ret_text, 24, bytes, unit, 1, UINT64_MAX, "EB");
 }
 
-/* A decimal number as written: the digits before and behind the point. */
+/* A decimal number as written: the digits before and after the point. */
 struct decimal {
     struct str whole, fraction;
 };
@@ -141,7 +141,7 @@ static bool cut_decimal(struct str *text, struct decimal *ret_decimal)
     return true;
 }
 
-/* The digit `place` digits before (>= 0) or behind (< 0) the point: place 0 is the ones, -1 the tenths. */
+/* Returns the digit at a place before (>= 0) or after (< 0) the point: place 0 is the ones, -1 the tenths. */
 static unsigned digit_at(const struct decimal *decimal, int64_t place)
 {
     if (place >= 0)
@@ -152,8 +152,9 @@ static unsigned digit_at(const struct decimal *decimal, int64_t place)
     return index < decimal->fraction.len ? (unsigned)(decimal->fraction.data[index] - '0') : 0;
 }
 
-/* decimal * 10^shift * factor, exactly, as an integer rounded down or up; false beyond int64_t. |shift| <=
- * 2^32, factor <= 2^60. Works on the digits, as no machine type holds all of "0.000…1E". */
+/* Computes decimal * 10^shift * factor exactly, as an integer rounded down or up. Returns false beyond
+ * int64_t. |shift| <= 2^32, factor <= 2^60. Works on the digits, as no machine type holds all of
+ * "0.000…1E". */
 static bool scale_decimal(const struct decimal *decimal, int64_t shift, uint64_t factor, bool up,
                           int64_t *ret_value)
 {
@@ -173,8 +174,8 @@ static bool scale_decimal(const struct decimal *decimal, int64_t shift, uint64_t
             __builtin_add_overflow(whole, digit_at(decimal, place), &whole))
             return false;
     }
-    /* The rest in Horner's form from its last digit; what a division drops only matters as "more than
-     * nothing". */
+    /* The rest in Horner's form from its last digit; of the remainders it only matters whether one is not
+     * zero. */
     bool more = false;
     uint64_t rest = 0;
     int64_t first = -shift - 1; /* the place that becomes the tenths */
@@ -246,7 +247,7 @@ bool duration_parse(struct str text, int64_t *ret_duration_ns)
     return true;
 }
 
-/* The suffix as a power of ten and a power of two; false if there is no such suffix. */
+/* Reads a suffix as a power of ten and a power of two. Returns false if there is no such suffix. */
 static bool read_suffix(struct str suffix, int64_t *ret_tens, int *ret_twos)
 {
     static const char decimal[] = "num kMGTPE", binary[] = "KMGTPE";
@@ -299,7 +300,7 @@ bool quantity_parse_nano(struct str text, int64_t *ret_nano)
     return parse_quantity(text, 9, ret_nano);
 }
 
-/* Whole thousands move from the number into the suffix. */
+/* Formats a quantity, moving whole thousands from the number into the suffix. */
 static void format_quantity(char ret_text[QUANTITY_TEXT_MAX], int64_t amount, int scale, bool exponent)
 {
     static const char suffixes[] = "num kMGTPE"; /* of 10^-9, 10^-6 ... 10^18 */

@@ -4,7 +4,8 @@
  *     vec_push(&tasks, task);
  *     for (size_t i = 0; i < tasks.len; i++) use(tasks.items[i]);
  *     vec_done(&tasks);
- * Growth aborts on memory exhaustion. Items are plain bytes: what they point to is the owner's business.
+ * Growth aborts on memory exhaustion. Items are plain bytes: a vec neither copies nor frees what they point
+ * to.
  */
 #ifndef PHX_BASE_VEC_H
 #define PHX_BASE_VEC_H
@@ -18,7 +19,7 @@
         size_t len, cap;                                                                                     \
     }
 
-/* New capacity for at least `need` items; grows `*items` (of `size` bytes each) in place. */
+/* Private: grows `*items` (of `size` bytes each) to a capacity of at least `need`, which may move them. */
 void vec_grow(void **items, size_t *cap, size_t need, size_t size);
 
 #define vec_reserve(v, need)                                                                                 \
@@ -31,8 +32,8 @@ void vec_grow(void **items, size_t *cap, size_t need, size_t size);
     (CHECK((i) < (v)->len),                                                                                  \
      memmove(&(v)->items[i], &(v)->items[(i) + 1], ((v)->len - 1 - (i)) * sizeof *(v)->items),               \
      (void)(v)->len--)
-/* The first place i in [0, count) whose `key`, an expression of i that never falls, is not below `wanted`;
- * count: there is none.
+/* The first index i in [0, count) whose `key`, an expression of i that never falls, is not below `wanted`;
+ * count if there is none.
  *     size_t at = sorted_place(list.len, i, list.items[i]->uid, uid);
  */
 #define sorted_place(count, i, key, wanted)                                                                  \

@@ -29,7 +29,7 @@ static bool same_word(const char *a, const char *b)
     return left == right;
 }
 
-/* Compares keys of one length: those of objects are short, and a call of memcmp would be most of the cost. */
+/* Compares keys of one length. Keys are short, and a call of memcmp would be most of the cost. */
 static bool same_bytes(const char *a, const char *b, size_t len)
 {
     if (len > 16)
@@ -44,7 +44,7 @@ static bool same_bytes(const char *a, const char *b, size_t len)
     return true;
 }
 
-/* Returns the member, without looking at the object's keys first. */
+/* Returns the member, without a test of the object's `keys` first. */
 static struct doc_member *search(const struct doc *object, struct str key)
 {
     CHECK(!object || object->kind != DOC_PACKED);
@@ -145,7 +145,8 @@ struct doc *doc_new_literal(struct arena *arena, struct str value)
     return node;
 }
 
-/* Room for one more of `size` bytes behind `len`; the old place stays behind in the arena. */
+/* Makes space for one more item of `size` bytes after `len` items; the old memory stays unused in the
+ * arena. */
 static bool grow(struct arena *arena, void **items, uint32_t len, uint32_t *cap, size_t size, bool bounded)
 {
     if (len < *cap)
@@ -283,7 +284,7 @@ struct doc *doc_need_object(struct arena *arena, struct doc *object, const char 
 
 enum { LINEAR_MAX = 16 }; /* members beyond which sorting them pays */
 
-/* By key; equal keys by their place in the object, which makes the order total. */
+/* Orders by key, and equal keys by their place in the object, which makes the order total. */
 static int compare_members(const void *a, const void *b)
 {
     const struct doc_member *left = *(const struct doc_member *const *)a;

@@ -31,15 +31,15 @@ static bool objects_equal(const struct doc *a, const struct doc *b)
     return equal;
 }
 
-/* Returns whether two texts of packed parts first differ inside of a string that is the value of a member:
- * before it all is the same, so that both have the member, and their values differ. */
+/* Returns whether two packed texts first differ inside a string that is the value of a member. All text
+ * before it is the same, so both objects have the member, with different values. */
 static bool first_differ_in_value(struct str a, struct str b)
 {
     size_t len = a.len < b.len ? a.len : b.len, start = 0;
     bool quoted = false;
     for (size_t i = 0; i < len && a.data[i] == b.data[i]; i++) {
         if (quoted && a.data[i] == '\\') {
-            i++; /* if the texts differ here, they do so inside of the string */
+            i++; /* if the texts differ here, they do so inside the string */
             if (i == len || a.data[i] != b.data[i])
                 break;
         } else if (a.data[i] == '"') {
@@ -50,7 +50,8 @@ static bool first_differ_in_value(struct str a, struct str b)
     return quoted && start > 0 && a.data[start - 1] == ':';
 }
 
-/* Two packed parts mostly have one text, or another value of one member; others are compared as trees. */
+/* Compares packed parts. Mostly their texts are equal, or differ in the value of a member; others are
+ * compared as trees. */
 static bool packed_equal(const struct doc *a, const struct doc *b)
 {
     if (a->kind == b->kind && str_equal(a->text, b->text))

@@ -12,10 +12,11 @@ struct reader {
     size_t len, at;
     size_t line_start; /* where the current line begins */
     size_t
-        continuation; /* bytes since then that do not begin a character, so that columns count characters */
+        /* Bytes since line_start that do not begin a character, so that columns count characters. */
+        continuation;
     uint32_t line;
     int depth;
-    bool python; /* what Python writes for floats that are not finite becomes null */
+    bool python; /* Python's words for floats that are not finite become null */
     struct error *error;
 };
 
@@ -24,7 +25,7 @@ static uint32_t column(const struct reader *reader)
     return (uint32_t)(reader->at - reader->line_start - reader->continuation + 1);
 }
 
-/* At the current place. */
+/* Fails at the current place. */
 static int fail(struct reader *reader, const char *why)
 {
     return error_set(reader->error, ERROR_INVALID, "%u:%u: %s", reader->line, column(reader), why);
@@ -74,7 +75,7 @@ static bool read_hex4(const char *data, size_t left, uint32_t *ret_value)
     return true;
 }
 
-/* Reads the part behind "\u" at `data`: a code point and its length. Returns NULL, or why it is refused. */
+/* Reads the part after "\u" at `data`: a code point and its length. Returns NULL, or why it is refused. */
 static const char *read_code_point(const char *data, size_t left, uint32_t *ret_code, size_t *ret_size)
 {
     uint32_t high, low;
@@ -133,7 +134,7 @@ static char simple_escape(char c)
     }
 }
 
-/* Moves over one character or escape of a string; the closing quote is the caller's. */
+/* Moves over one character or escape of a string; the caller handles the closing quote. */
 static int skip_char(struct reader *reader)
 {
     const char *data = reader->data + reader->at;
@@ -163,8 +164,8 @@ static int skip_char(struct reader *reader)
     return 0;
 }
 
-/* Decodes the string's content, which skip_char has checked, to `out`, which may be where it stands: an
- * escape is never shorter than the character. */
+/* Decodes the string's content, which skip_char has checked, to `out`, which may be the same place: an escape
+ * is never shorter than its character. */
 static size_t decode(struct str raw, char *out)
 {
     size_t len = 0;
@@ -185,7 +186,7 @@ static size_t decode(struct str raw, char *out)
     return len;
 }
 
-/* Moves over characters of a string that stand for themselves and need one byte. */
+/* Moves over the one-byte characters of a string that are not escaped. */
 static void skip_plain(struct reader *reader)
 {
     static const bool special[256] = {
@@ -232,8 +233,8 @@ static bool skip_digits(struct reader *reader)
     return reader->at > start;
 }
 
-/* Moves over number = [-] (0 | 1-9 digits) [. digits] [e [+-] digits]; true in *ret_whole without the last
- * two. */
+/* Moves over number = [-] (0 | 1-9 digits) [. digits] [e [+-] digits]; *ret_whole is true without the last
+ * two parts. */
 static int skip_number(struct reader *reader, bool *ret_whole)
 {
     *ret_whole = true;
@@ -385,7 +386,7 @@ static int parse_object(struct reader *reader, struct doc *node)
     return 0;
 }
 
-/* Moves over NaN, Infinity or -Infinity; false: the text has none here. */
+/* Moves over NaN, Infinity or -Infinity. Returns false if the text has none here. */
 static bool skip_not_finite(struct reader *reader)
 {
     static const struct str words[] = {STR("NaN"), STR("Infinity"), STR("-Infinity")};

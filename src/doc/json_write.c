@@ -9,13 +9,13 @@
 
 #define EVERY_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
 
-/* Whether a byte of the word is 0. */
+/* Returns whether a byte of the word is 0. */
 static bool has_zero(uint64_t word)
 {
     return (word - EVERY_BYTE(1)) & ~word & EVERY_BYTE(0x80);
 }
 
-/* Whether all eight bytes stand for themselves. */
+/* Returns whether all eight bytes need no escape. */
 static bool is_plain_word(const char *data)
 {
     uint64_t word;
@@ -25,7 +25,7 @@ static bool is_plain_word(const char *data)
            !has_zero(word ^ EVERY_BYTE('\\'));
 }
 
-/* The bytes from `at` on that stand for themselves. */
+/* Returns how many bytes from `at` on need no escape. */
 static size_t plain_run(struct str s, size_t at)
 {
     size_t start = at;
@@ -70,7 +70,7 @@ static void write_escaped(struct buf *out, unsigned char c)
     }
 }
 
-/* The text is not plain from `at` on. */
+/* Writes a text that needs escapes from `at` on. */
 static void write_rest(struct buf *out, struct str s, size_t at)
 {
     while (at < s.len) {
@@ -90,7 +90,7 @@ static void write_rest(struct buf *out, struct str s, size_t at)
             at++;
         } else if (size == 3 && (memcmp(s.data + at, "\xe2\x80\xa8", 3) == 0 ||
                                  memcmp(s.data + at, "\xe2\x80\xa9", 3) == 0)) {
-            /* Line and paragraph separator, which end a line in JavaScript: escaped as Go does. */
+            /* Line and paragraph separator end a line in JavaScript, and are escaped as in Go. */
             buf_add(out, s.data[at + 2] == '\xa8' ? "\\u2028" : "\\u2029", 6);
             at += 3;
         } else {
@@ -100,7 +100,7 @@ static void write_rest(struct buf *out, struct str s, size_t at)
     }
 }
 
-/* Writes a string; `end` is its quotation mark, and what follows it. */
+/* Writes a string; `end` is its closing quotation mark with any text after it. */
 static void write_text(struct buf *out, struct str s, struct str end)
 {
     size_t run = plain_run(s, 0);
@@ -142,7 +142,7 @@ static void write_int(struct buf *out, int64_t value)
     buf_add_str(out, str_decimal(value, text));
 }
 
-/* A new line at `depth`; compact texts (indent < 0) have none. */
+/* Begins a new line at `depth`; compact texts (depth < 0) have none. */
 static void write_break(struct buf *out, int depth)
 {
     if (depth < 0)
@@ -163,7 +163,7 @@ static void write_packed(struct buf *out, const struct doc *node, int depth)
         write_node(out, doc_unpacked(&arena, node), depth);
 }
 
-/* `depth` < 0: compact. */
+/* Writes a node. `depth` < 0: compact. */
 static void write_node(struct buf *out, const struct doc *node, int depth)
 {
     int inner = depth < 0 ? -1 : depth + 1;
@@ -229,7 +229,7 @@ void json_write_pretty(struct buf *out, const struct doc *doc)
     buf_add_char(out, '\n');
 }
 
-/* The current level's bit. */
+/* Returns the current level's bit. */
 static uint64_t level(const struct json_writer *writer)
 {
     return UINT64_C(1) << (writer->depth - 1);

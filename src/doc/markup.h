@@ -4,8 +4,8 @@
 
 #include "base/str.h"
 
-/* Adds text as the content of an element or of a quoted attribute: `&`, `<`, `>` and `"` become references,
- * and control characters, most of which XML forbids, are left out. */
+/* Appends text as the content of an element or of a quoted attribute: `&`, `<`, `>` and `"` become
+ * references, and control characters, most of which XML forbids, are left out. */
 void markup_add(struct buf *out, struct str text);
 void markup_add_char(struct buf *out, char c); /* the same for one byte */
 

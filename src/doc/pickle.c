@@ -14,7 +14,7 @@ struct node {
     struct doc doc;
     uint32_t weight; /* nodes that walking it visits, itself included */
     uint32_t height; /* containers in containers; 0: a scalar */
-    bool frozen;     /* part of another container, or taken from the memo: may not change */
+    bool frozen;     /* part of another container, or taken from the memo: it may not change */
 };
 
 struct reader {
@@ -58,7 +58,7 @@ enum {
     OP_LONG1 = 0x8a,
 };
 
-/* At the current opcode. */
+/* Fails at the current opcode. */
 static int fail(struct reader *reader, enum error_code code, const char *why)
 {
     return error_set(reader->error, code, "byte %zu: %s", reader->op_at, why);
@@ -71,7 +71,7 @@ static int fail_memory(struct reader *reader)
                      reader->arena->limit_bytes);
 }
 
-/* Takes `size` bytes of argument; NULL, with the error set: the text ends before. */
+/* Takes `size` bytes of an argument. Returns NULL with the error set if the text ends before. */
 static const unsigned char *take(struct reader *reader, size_t size)
 {
     if (reader->len - reader->at < size) {
@@ -101,7 +101,7 @@ static int push(struct reader *reader, struct node *node)
     return 0;
 }
 
-/* Pushes a new value on the stack; NULL, with the error set: a limit. */
+/* Pushes a new value on the stack. Returns NULL with the error set if a limit is exceeded. */
 static struct node *make(struct reader *reader, enum doc_kind kind)
 {
     struct node *node = arena_try_alloc(reader->arena, sizeof *node);
@@ -133,7 +133,7 @@ static int make_bool(struct reader *reader, bool value)
     return 0;
 }
 
-/* A number that a document cannot hold becomes null: one odd value does not discard the rest. */
+/* Pushes null for a number that a document cannot hold: one odd value must not discard the rest. */
 static int make_null(struct reader *reader)
 {
     return make(reader, DOC_NULL) ? 0 : ERROR_LIMIT;
@@ -185,8 +185,8 @@ static int read_float(struct reader *reader)
     return 0;
 }
 
-/* UTF-8 without NUL. Rank lists of large jobs are long and all ASCII, so eight bytes at a time as far as that
- * goes. */
+/* Returns whether the text is UTF-8 without NUL. Rank lists of large jobs are long and all ASCII, so ASCII is
+ * tested eight bytes at a time. */
 static bool is_text(struct str text)
 {
     const uint64_t high = UINT64_C(0x8080808080808080), ones = UINT64_C(0x0101010101010101);
@@ -223,7 +223,8 @@ static int read_text(struct reader *reader)
 
 /* --- containers ----------------------------------------------------------------------------------- */
 
-/* Values above the newest mark, which goes away; they stay on the stack for the caller to use and drop. */
+/* Removes the newest mark. The values above it, from *ret_from on, stay on the stack for the caller to use
+ * and drop. */
 static int to_mark(struct reader *reader, size_t *ret_from)
 {
     if (reader->marks.len == 0)
@@ -233,7 +234,8 @@ static int to_mark(struct reader *reader, size_t *ret_from)
     return 0;
 }
 
-/* The value before place `from`, which takes what stands from there on. Marks below are never passed. */
+/* Finds the container before place `from`, which takes the values from there on. Marks below are never
+ * crossed. */
 static int container_at(struct reader *reader, size_t from, enum doc_kind kind, struct node **ret_node)
 {
     size_t floor = reader->marks.len ? vec_last(&reader->marks) : 0;
@@ -248,7 +250,7 @@ static int container_at(struct reader *reader, size_t from, enum doc_kind kind, 
     return 0;
 }
 
-/* From here on the value stays as it is. Keys are compared once, when a dict is whole. */
+/* Freezes a value, which may not change any more. Keys are compared once, when a dict is complete. */
 static int freeze(struct reader *reader, struct node *node)
 {
     const struct doc_member *second, *first;
@@ -334,7 +336,7 @@ static int add_members(struct reader *reader, struct node *dict, size_t from)
     return 0;
 }
 
-/* The newest `count` values become an array in their place. */
+/* Replaces the newest `count` values by an array of them. */
 static int make_tuple(struct reader *reader, size_t count)
 {
     size_t floor = reader->marks.len ? vec_last(&reader->marks) : 0;

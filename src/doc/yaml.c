@@ -11,7 +11,7 @@
 #define TAG_PREFIX "tag:yaml.org,2002:"
 
 struct anchor {
-    struct doc *node; /* NULL while its collection is still open: an alias to it would have no end */
+    struct doc *node; /* NULL while its collection is open: an alias to that would never end */
 };
 
 struct reader {
@@ -24,7 +24,7 @@ struct reader {
     size_t nodes; /* made in all, copies for aliases included */
 };
 
-/* libyaml counts from 0. */
+/* Returns the line from 1; libyaml counts from 0. */
 static unsigned line_of(yaml_mark_t mark)
 {
     return (unsigned)mark.line + 1;
@@ -47,7 +47,7 @@ static int fail_memory(struct reader *reader, yaml_mark_t mark)
                      column_of(mark), reader->arena->limit_bytes);
 }
 
-/* A reader's error (encoding, control characters) has only an offset. */
+/* Finds the place of an offset: a reader's error (encoding, control characters) has only that. */
 static yaml_mark_t mark_of_offset(struct str text, size_t offset)
 {
     yaml_mark_t mark = {0};
@@ -69,7 +69,7 @@ static bool is_tab_at(struct str text, yaml_mark_t mark)
         if (!str_cut(rest, '\n', &line, &rest))
             return false;
     }
-    /* Only bytes that are indentation stand before it, so that bytes are columns. */
+    /* Only indentation precedes it, so bytes are columns. */
     return mark.column < rest.len && rest.data[mark.column] == '\t';
 }
 
@@ -121,7 +121,7 @@ static int copy_text(struct reader *reader, struct str text, yaml_mark_t mark, s
     return 0;
 }
 
-/* Notes the anchor of a node; `node` is NULL while its content is still to come. A name may be used again. */
+/* Notes the anchor of a node; `node` is NULL until its content is complete. A name may be used again. */
 static int set_anchor(struct reader *reader, const yaml_char_t *name, yaml_mark_t mark, struct doc *node)
 {
     if (!name)
@@ -149,8 +149,8 @@ static int check_depth(struct reader *reader, yaml_mark_t mark, int depth)
                      column_of(mark), YAML_DEPTH_MAX);
 }
 
-/* A copy for an alias at `mark`, so that changing one place never changes the other. The copy's strings are
- * shared: they do not change. Its places remain those of the original. */
+/* Copies a node for an alias at `mark`, so that a change at one place never changes the other. Strings are
+ * shared, as they do not change. The places remain those of the original. */
 static int copy_node(struct reader *reader, const struct doc *node, yaml_mark_t mark, int depth,
                      struct doc **ret_copy)
 {
@@ -198,7 +198,7 @@ static int read_alias(struct reader *reader, const yaml_event_t *event, struct d
     return copy_node(reader, anchor->node, event->start_mark, reader->depth, ret_node);
 }
 
-/* The text of a float as JSON writes it. */
+/* Stores a float with its text in JSON's form. */
 static int set_float(struct reader *reader, struct doc *node, double number, struct str text,
                      yaml_mark_t mark)
 {
@@ -238,7 +238,7 @@ static int set_resolved(struct reader *reader, struct doc *node, struct yaml_sca
     return copy_text(reader, text, mark, &node->text);
 }
 
-/* A scalar with one of the tags !!null, !!bool, !!int and !!float must be one. */
+/* Reads a scalar with one of the tags !!null, !!bool, !!int and !!float, which must be of that type. */
 static int set_tagged(struct reader *reader, struct doc *node, const char *tag, struct str text,
                       yaml_mark_t mark)
 {
@@ -339,7 +339,8 @@ static int read_sequence(struct reader *reader, struct doc *node)
     }
 }
 
-/* A key is a string whatever it looks like: `on:` is "true" and `0x10:` is "16", as sigs.k8s.io/yaml has it.
+/* Makes the text of a key. Every key is a string: `on:` is "true" and `0x10:` is "16", as in
+ * sigs.k8s.io/yaml.
  */
 static int key_text(struct reader *reader, const struct doc *key, yaml_mark_t mark, struct str *ret_text)
 {
@@ -393,7 +394,8 @@ static int merge_object(struct reader *reader, struct doc *object, struct str_ma
     return 0;
 }
 
-/* Explicit keys win over merged ones, earlier merged ones over later ones. */
+/* Merges the merge keys. Explicit keys take precedence over merged ones, earlier merged ones over later
+ * ones. */
 static int merge_all(struct reader *reader, struct doc *object, const struct doc *sources, yaml_mark_t mark)
 {
     struct str_map keys = {0};
@@ -491,7 +493,7 @@ static int read_collection(struct reader *reader, const yaml_event_t *event, str
     return 0;
 }
 
-/* Takes over the event. */
+/* Reads a node. Takes over the event. */
 static int read_node(struct reader *reader, yaml_event_t *event, struct doc **ret_node)
 {
     int code;
@@ -513,7 +515,7 @@ static int read_node(struct reader *reader, yaml_event_t *event, struct doc **re
     return code;
 }
 
-/* The document whose start event has just come. */
+/* Reads the document whose start event has just been read. */
 static int read_document(struct reader *reader, yaml_mark_t mark, struct doc *docs)
 {
     struct doc *doc = NULL;
@@ -561,7 +563,8 @@ static int parse_yaml(struct arena *arena, struct str text, struct doc *docs, st
     return code;
 }
 
-/* JSON begins with a bracket; where "---" separates its documents it is read as the YAML that it is too. */
+/* Returns whether the text is read as JSON: it begins with a bracket. JSON documents separated by "---" are
+ * read as YAML, which they are too. */
 static bool is_json(struct str text)
 {
     struct str content = str_trim(text);

@@ -6,7 +6,7 @@
  * bombs fail with ERROR_LIMIT. JSON texts are accepted: a text whose first byte that is not white space is
  * '{' or '[' goes through json.h, one value after the other, unless "---" lines separate them.
  *
- * Not part of what the core may call.
+ * The core may not call these functions.
  */
 #ifndef PHX_DOC_YAML_H
 #define PHX_DOC_YAML_H
@@ -17,16 +17,17 @@
 enum { YAML_DEPTH_MAX = 64, YAML_DOCUMENTS_MAX = 1024, YAML_NODES_MAX = 2000000 };
 
 struct doc_list {
-    struct doc **items; /* in the arena; documents that are empty or null are left out */
+    struct doc **items; /* in the arena; empty and null documents are left out */
     size_t len;
 };
 
-/* Parses every document of `text`. Memory stays within arena->limit_bytes (set it; 64 MiB is sane). Errors
- * are ERROR_INVALID / ERROR_LIMIT with "LINE:COLUMN: why" (the caller puts the file name before it). */
+/* Parses every document of `text`. Memory stays within arena->limit_bytes, which the caller should set (64
+ * MiB is reasonable). Errors are ERROR_INVALID / ERROR_LIMIT with "LINE:COLUMN: why" (the caller puts the
+ * file name before it). */
 int yaml_parse_all(struct arena *arena, struct str text, struct doc_list *ret_docs, struct error *error);
 
-/* Block style, as `kubectl -o yaml` prints: keys in order, strings quoted only where a reader would take them
- * for something else. */
+/* Writes block style, as `kubectl -o yaml`: keys in order, strings quoted only where a reader would take them
+ * for another type. */
 void yaml_write(struct buf *out, const struct doc *doc);
 
 #endif

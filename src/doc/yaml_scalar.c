@@ -49,7 +49,7 @@ static int digit_value(char c)
 }
 
 /* [+-]? (0x | 0o | 0b | 0)? digits. Beyond int64_t, up to UINT64_MAX, a number in another base than ten
- * becomes a float; decimal ones are left to the rules of floats, which keep their text. */
+ * becomes a float; decimal numbers follow the rules of floats, which keep their text. */
 static bool read_int(struct str text, struct yaml_scalar *scalar)
 {
     bool negative = text.data[0] == '-';
@@ -198,8 +198,8 @@ static bool cut_field(struct str *text, char mark, int low, int high, int *ret_v
     return true;
 }
 
-/* Does go-yaml read the text as a time? Examples: 2026-8-21, "2026-8-21 7:05:09.5", 2026-08-21T07:05:09Z or
- * +02:00. */
+/* Returns whether go-yaml reads the text as a time. Examples: 2026-8-21, "2026-8-21 7:05:09.5",
+ * 2026-08-21T07:05:09Z or +02:00. */
 static bool is_timestamp(struct str text)
 {
     if (count_digits(text, 0) != 4)

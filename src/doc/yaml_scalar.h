@@ -1,9 +1,8 @@
-/* yaml_scalar.h - what a plain YAML 1.1 scalar means, shared by the reader and the writer of yaml.h (private
- * to them).
+/* yaml_scalar.h - resolves plain YAML 1.1 scalars, for the reader and the writer of yaml.h; private to them.
  *
- * Follows go-yaml v2's resolver, as that is what reads and writes the files of Kubernetes' users: its lists
- * of words for null and booleans, integers with a base and underscores, floats of yamlStyleFloat; base-60
- * numbers and timestamps read as strings, but are quoted when written.
+ * The rules are those of go-yaml v2's resolver, which reads and writes the files of Kubernetes' users: its
+ * words for null and booleans, integers with a base and underscores, floats of yamlStyleFloat. Base-60
+ * numbers and timestamps are read as strings, but quoted when written.
  */
 #ifndef PHX_DOC_YAML_SCALAR_H
 #define PHX_DOC_YAML_SCALAR_H
@@ -24,11 +23,11 @@ struct yaml_scalar {
     bool boolean;
     int64_t integer;
     double number;
-    bool written; /* YAML_FLOAT: the text is already a JSON number; otherwise it is written again */
+    bool written; /* YAML_FLOAT: the text is a JSON number; otherwise the number is formatted again */
 };
 
 struct yaml_scalar yaml_resolve(struct str text);
-/* Whether other readers would take the plain text for something else than a string. */
+/* Returns whether other readers would take the plain text for another type than a string. */
 bool yaml_is_ambiguous(struct str text);
 
 #endif

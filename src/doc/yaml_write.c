@@ -1,5 +1,6 @@
-/* The writer of yaml.h, on libyaml's emitter, of which go-yaml's (kubectl's) is a port: the same breaks, the
- * same choice between plain, quoted and block scalars. This file decides which strings must not be plain. */
+/* yaml_write.c - the writer of yaml.h, on libyaml's emitter. The emitter of go-yaml (and so kubectl) is a
+ * port of it, with the same line breaks and the same choice between plain, quoted and block scalars. This
+ * file decides which strings must not be plain. */
 #include "doc/yaml.h"
 
 #include <yaml.h>
@@ -31,7 +32,8 @@ static void put_scalar(yaml_emitter_t *emitter, struct str text, yaml_scalar_sty
     emit(emitter, &event);
 }
 
-/* A document's strings are UTF-8; one that is not (bytes of a log line, say) must not stop a report. */
+/* Replaces bytes that are not UTF-8. A document's strings are UTF-8, but one that is not (from a log line,
+ * say) must not stop a report. */
 static void repair(struct buf *out, struct str text)
 {
     for (size_t at = 0; at < text.len;) {
@@ -49,7 +51,7 @@ static bool is_key_word(struct str text)
     return str_is(text, "<<");
 }
 
-/* The style to ask for; the emitter itself falls back to quotes where the syntax needs them. */
+/* Returns the style to request; the emitter itself falls back to quotes if the syntax needs them. */
 static yaml_scalar_style_t choose_style(struct str text, bool key)
 {
     if (text.len && memchr(text.data, '\n', text.len)) {
@@ -139,8 +141,8 @@ void yaml_write(struct buf *out, const struct doc *doc)
     CHECK(yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
     emit(&emitter, &event);
     put_node(&emitter, doc);
-    /* Otherwise a last block scalar of the kind "|+" would be followed by "...", which nobody needs or
-     * expects. */
+    /* Otherwise a last block scalar of the kind "|+" would be followed by "...", which users do not
+     * expect. */
     emitter.open_ended = 0;
     CHECK(yaml_document_end_event_initialize(&event, 1));
     emit(&emitter, &event);

@@ -1,22 +1,22 @@
-/* agent.h - the machine's side of drive: what every host does between an agent (core/agent/agent.h) and the
- * world. Pure as the rest of drive; real machines, simulated ones of `phalanx agent --machines` and those of
- * torture run it.
+/* agent.h - the machine's side of drive: the part between an agent (core/agent/agent.h) and the world that
+ * all hosts share. Pure, like the rest of drive; real machines, the simulated ones of `phalanx agent
+ * --machines` and those of torture run it.
  *
- * The story of an event. machine_feed() stamps it, makes the step, and has its effects carried out in order:
- * connections and messages here, all others by the host (agent_ports.carry_out). An effect that failed comes
- * back as an event of its own, until there is none (agent_ports.next).
+ * The story of an event. machine_feed() stamps it, makes the step, and carries out its effects in order:
+ * connections and messages itself, all others through the host (agent_ports.carry_out). Each failed effect
+ * then becomes an event, until there are no more (agent_ports.next).
  *
  * Connections. Each AGENT_CONNECT makes two: the session, and a tether that every task started later holds
- * (health/evidence.h). The agent is told when both are open, so that no task is without a tether. The tether
- * of the last session that was welcome stays open until the next one is: in between the controller could take
- * closed connections for a dead machine, while an agent lives that was told to start tasks. The two end
- * together, whichever broke.
+ * (health/evidence.h). The agent gets AGENT_CONNECTED when both are open, so no task is without a tether. The
+ * tether of the last welcome session stays open until the next session is welcome. Otherwise the controller
+ * could take the closed connections for a dead machine, although an agent lives that was told to start tasks.
+ * When one of the two connections breaks, both end.
  *
  * Rank tables. A START of a large gang refers to a RANK_TABLE, the gang's rank table, which came before it on
- * the same session. Each machine keeps the bytes of its newest, which are few; what they say of thousands of
- * ranks is read once for all machines and starts of a process.
+ * the same session. Each machine keeps the packed bytes of its newest one, which are few; the unpacked table
+ * of thousands of ranks exists once for all machines and starts of a process.
  *
- * One thread; calls from inside a port are those of agent_ports alone.
+ * One thread. No port may call a function of this header, except machine_arena().
  */
 #ifndef PHX_DRIVE_AGENT_H
 #define PHX_DRIVE_AGENT_H
@@ -31,25 +31,25 @@ struct agent_ports {
     int64_t (*boot_ns)(void *context);
     int64_t (*wall_ns)(void *context);
     /* Begins to make a session and a tether. The host then calls machine_opened() for each, or
-     * machine_closed(). False: it cannot even begin. */
+     * machine_closed(). Returns false if it cannot even begin. */
     bool (*connect)(void *context);
-    void (*close)(void *context); /* session and tether, as far as they are there */
-    void (*send)(void *context, const struct from_agent *message); /* on the session, if it is there */
-    /* The tether has opened: `message` is to be sent on it, tasks started from now on hold it, and the host
+    void (*close)(void *context); /* closes session and tether, as far as they are open */
+    void (*send)(void *context, const struct from_agent *message); /* on the session, if it is open */
+    /* The tether has opened: the host sends `message` on it, lets tasks started from now on hold it, and
      * keeps it open beyond its session. */
     void (*tether)(void *context, const struct from_agent *message);
-    /* The controller has welcomed the session of the newest tether: the one kept before may close. */
+    /* The controller has welcomed the session of the newest tether: the host may close the previous one. */
     void (*tether_welcome)(void *context);
-    void (*welcome)(void *context); /* once a session; may be NULL */
+    void (*welcome)(void *context); /* once per session; may be NULL */
     void (*note)(void *context, const char *text);
-    /* Messages that concern no agent (EXEC_*), of a controller that is known as its own; may be NULL. */
+    /* Messages that do not concern the agent (EXEC_*), from the controller that welcomed it. May be NULL. */
     void (*message)(void *context, const struct from_controller *message);
-    /* Every effect but CONNECT, CLOSE and SEND. */
+    /* Carries out every effect but CONNECT, CLOSE and SEND. */
     void (*carry_out)(void *context, const struct agent_effect *effect);
     /* Returns an event that the host must deliver before any other; it stays valid for that step. May be
      * NULL. */
     bool (*next)(void *context, struct agent_event *ret_event);
-    void (*fed)(void *context); /* all is said: agent_deadline() may be another */
+    void (*fed)(void *context); /* the event is done: agent_deadline() may have changed */
 };
 
 /* --- a machine -------------------------------------------------------------------------------- */
@@ -64,42 +64,49 @@ struct machine_rank_table {
 struct machine_shared;
 struct machine_shared *machine_shared_new(void);
 void machine_shared_free(struct machine_shared *shared);
-struct arena *machine_arena(struct machine_shared *shared); /* until the next step; for `send` */
+struct arena *machine_arena(struct machine_shared *shared); /* for `send`; emptied by the next step */
 
 struct machine_driver {
-    struct agent *agent; /* the host's */
+    struct agent *agent; /* owned by the host */
     struct agent_ports ports;
     struct machine_shared *shared;
-    bool tethers;     /* it makes tethers; false: its tasks are only played */
+    bool tethers; /* connections have tethers; false: tasks are only simulated */
     bool session_open, tether_open;
-    bool next_tether; /* the newest tether's session was not welcome yet */
-    bool welcome;     /* the session is */
-    bool failed;      /* connecting failed within a step: said as DISCONNECTED after it */
+    bool next_tether; /* the newest tether's session is not welcome yet */
+    bool welcome;     /* the session is welcome */
+    bool failed;      /* connecting failed within a step: fed as DISCONNECTED after it */
     struct machine_rank_table rank_table;
 };
+/* Makes the driver of a machine. `agent` and `shared` are the host's and must outlive it; `ports` is
+ * copied. */
 void machine_driver_init(struct machine_driver *driver, struct agent *agent, const struct agent_ports *ports,
                          struct machine_shared *shared, bool tethers);
 void machine_driver_done(struct machine_driver *driver);
 
-/* The event's clocks are filled in. */
+/* Makes a step of the event, and of the failures that its effects bring. Fills in the clocks of `event`,
+ * which is overwritten. Not from inside a step. */
 void machine_feed(struct machine_driver *driver, struct agent_event *event);
+/* The session or (`tether`) the tether of the machine has opened. */
 void machine_opened(struct machine_driver *driver, bool tether);
 /* A connection of the machine, its session or its tether, broke or could not be made. */
 void machine_closed(struct machine_driver *driver);
+/* A message has arrived on the machine's session or (`tether`) its tether. */
 void machine_message(struct machine_driver *driver, bool tether, const struct from_controller *message);
-void machine_drop(struct machine_driver *driver); /* closes both; the agent is told nothing */
+/* Closes session and tether, without an event for the agent. */
+void machine_drop(struct machine_driver *driver);
 
 /* --- rank tables (rank_tables.c) ------------------------------------------------------------------- */
 
 void machine_rank_table_keep(struct machine_rank_table *rank_table, const struct packed_rank_table *packed);
-void machine_rank_table_drop(struct machine_rank_table *rank_table); /* the session has ended */
+void machine_rank_table_drop(struct machine_rank_table *rank_table); /* when the session has ended */
 
-/* The RANK_TABLE that was read last, for all machines of a process. */
+/* Holds the RANK_TABLE that was unpacked last, for all machines of a process. */
 struct rank_table_reader;
 struct rank_table_reader *rank_table_reader_new(void);
 void rank_table_reader_free(struct rank_table_reader *reader);
-/* Makes a launch that refers to a RANK_TABLE whole again; it then points into `reader`, until the next call.
- * On failure the session is to be closed: on the next one the RANK_TABLE is sent again. */
+/* Puts the rank table back into a launch that refers to a RANK_TABLE; the launch then points into `reader`,
+ * until the next call. On failure the caller closes the session: on the next one the controller sends the
+ * RANK_TABLE again. */
 int machine_rank_table_put_back(const struct machine_rank_table *rank_table, struct rank_table_reader *reader,
                                 struct task_launch *launch, struct error *error);
 

@@ -1,4 +1,4 @@
-/* commit.c - the group commit: log first, then the core, then effects. A log that takes nothing; snapshots.
+/* commit.c - the group commit: log first, then the core, then effects; refused appends; snapshots.
  *
  *     idle ── something waits ──► appending ── durable ──► apply, effects ──► idle
  *       ▲                            │ refused (no space, unavailable)     unknown ──► lost
@@ -12,7 +12,8 @@
 
 /* --- when the log takes nothing --------------------------------------------------------------- */
 
-/* Clients are told at once. Agents' news waits: agents will not say it again on this session. */
+/* Refuses queued writes at once. Agents' reports wait, because agents do not repeat them on the same
+ * session. */
 static void refuse_writes(struct driver *driver)
 {
     bool full = driver->blocked.code == ERROR_NO_SPACE;
@@ -47,16 +48,16 @@ const struct error *driver_refusal(const struct driver *driver)
 
 /* --- the commit ------------------------------------------------------------------------------- */
 
-/* Drops what a replica might not read. Whether one might is known here, behind the append before: a standby
- * may see in the log that the level was raised, and count on the ids of writes that it passes on, while this
- * controller still waits for the answer to that append. */
+/* Drops fields that a replica may be unable to read. This is decided here, after the previous append: a
+ * standby may see in the log that the level was raised, and count on the ids of writes that it passes on,
+ * while this controller still waits for the answer to that append. */
 static void drop_unread(const struct driver *driver, struct event *event)
 {
     if (event->kind == EVENT_WRITE && core_level(driver->core) < LEVEL_RECEIPTS)
         event->write.request = (struct str){0};
 }
 
-/* Stamps and encodes the events of a turn. Their bytes stay until the append is over. */
+/* Stamps and encodes the events of a turn. Their bytes are kept until the append has ended. */
 static void encode_turn(struct driver *driver)
 {
     size_t count = driver->in_flight = queue_turn(driver);

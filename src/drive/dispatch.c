@@ -1,5 +1,5 @@
-/* dispatch.c - effects to messages, replies and changes, after their record is durable. Messages to a machine
- * without a session are sent again when the machine says Hello. */
+/* dispatch.c - turns effects into messages, replies and changes, after their record is durable. Messages to a
+ * machine without a session are sent again when the machine says Hello. */
 #include "drive/internal.h"
 
 #include "base/hash.h"
@@ -10,7 +10,7 @@
 drive_session driver_session(const struct driver *driver, machine_id machine)
 {
     if (!driver->machines)
-        return 0; /* the records of a start are applied before any agent is heard */
+        return 0; /* the records of a start are applied before any agent's message */
     const struct machine_sessions *sessions = &driver->machines[machine];
     return sessions->welcomed ? sessions->session : 0;
 }
@@ -29,10 +29,10 @@ static void send_to(struct driver *driver, machine_id machine, const struct from
 
 /* --- starts ----------------------------------------------------------------------------------- */
 
-/* The starts of one event. A gang's rank table is packed with the first of them and sent once to
- * each machine: within each START it would be N times N entries. */
+/* The starts of one event. A gang's rank table is packed with the first of them and sent once to each
+ * machine: a copy in each START would be N times N entries. */
 struct starts {
-    struct arena arena; /* of what they have in common */
+    struct arena arena; /* of the parts that they share */
     struct launch_common common;
     const struct rank_table_entry *packed_of; /* entries that `rank_table` was packed from */
     struct buf bytes;                    /* of it */
@@ -42,7 +42,7 @@ struct starts {
     uint8_t gang_key[GANG_KEY_BYTES];
 };
 
-/* Copies the key of the attempt's gang, which is made with the first of its messages. */
+/* Copies the key of the attempt's gang, which is made for the first of its messages. */
 static void copy_gang_key(const struct driver *driver, struct starts *starts, obj_id jobset, int32_t attempt,
                           uint8_t ret_key[GANG_KEY_BYTES])
 {
@@ -131,7 +131,7 @@ static void apply_to_switch(struct driver *driver, const struct effect *effect)
         switches->apply(switches->context, &effect->switch_apply);
 }
 
-/* Sends an order that is as the core has made it. */
+/* Sends an order exactly as the core has made it. */
 static void send_order(struct driver *driver, const struct effect *effect)
 {
     struct from_controller message = {0};
@@ -204,7 +204,7 @@ static void carry_out(struct driver *driver, struct starts *starts, const struct
 
 void dispatch(struct driver *driver, const struct pending *pending)
 {
-    /* Before the effects: what they send must come behind the Welcome. */
+    /* Before the effects, because their messages must follow the Welcome. */
     if (pending->event.kind == EVENT_MACHINE_HELLO)
         sessions_hello_applied(driver, pending);
     struct starts starts = {0};

@@ -67,8 +67,9 @@ int64_t driver_stamp_ns(struct driver *driver)
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-/* The time in milliseconds, so that a controller whose log was restored from a backup has a larger epoch than
- * those that ran after the backup was made: agents leave a controller of an older one. */
+/* Returns the next epoch, the time in milliseconds. A controller whose log was restored from a backup thus
+ * has a larger epoch than those that ran after the backup was made: agents leave a controller of an older
+ * epoch. */
 static uint64_t next_epoch(struct driver *driver)
 {
     uint64_t now = (uint64_t)(driver_stamp_ns(driver) / NS_PER_MS), next = core_epoch(driver->core) + 1;
@@ -144,15 +145,15 @@ static bool stood_still(const struct driver *driver)
     return waited_ns - driver->wait_ns - driver->attended_ns > grace_ns - grace_ns / 10;
 }
 
-/* Returns whether a boot stands at `first` in the queue. It does for a second pause as well, since each
+/* Returns whether a boot is at `first` in the queue. That boot also serves for a second pause, since each
  * boot's epoch has to follow the one before. */
 static bool boot_waits(const struct driver *driver, size_t first)
 {
     return driver->queue.len > first && driver->queue.items[first]->event.kind == EVENT_BOOT;
 }
 
-/* The host was stopped, or its computer was: the driver goes on as after a start. Before anything that has
- * come meanwhile is applied, machines count as away until their agents say what has become of their tasks. */
+/* Continues as after a start when the host or its computer was stopped. Machines count as away until their
+ * agents report the state of their tasks, and this is applied before any input that has arrived since. */
 static void resume(struct driver *driver)
 {
     driver->stats.pauses++;

@@ -90,7 +90,7 @@ static void step_once(struct machine_driver *driver, struct agent_event *event)
     look_at_welcome(driver);
 }
 
-/* Returns the failures of effects, which come back as events of their own. */
+/* Returns the next event of a failed effect, or of the host. Returns false if there is none. */
 static bool next_event(struct machine_driver *driver, struct agent_event *ret_event)
 {
     const struct agent_ports *ports = &driver->ports;
@@ -170,7 +170,7 @@ static void on_start(struct machine_driver *driver, const struct from_controller
 void machine_message(struct machine_driver *driver, bool tether, const struct from_controller *message)
 {
     const struct agent_ports *ports = &driver->ports;
-    if (tether && message->kind != FROM_CONTROLLER_REFUSED) /* the tether may hear that first */
+    if (tether && message->kind != FROM_CONTROLLER_REFUSED) /* it may arrive on the tether first */
         return;
     if (message->kind >= FROM_CONTROLLER_EXEC_OPEN && message->kind <= FROM_CONTROLLER_EXEC_CLOSE) {
         if (ports->message && agent_is_welcome(driver->agent))

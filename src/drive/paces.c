@@ -1,7 +1,7 @@
-/* paces.c - makes the time that ranks work on their steps one event for each JobSet and window.
+/* paces.c - combines the time that ranks work on their steps into one event for each JobSet and window.
  *
- * Ranks report sums since they began. A window is the difference between two looks at them, so that a report
- * that is lost or late costs nothing. Ranks of which nothing new was heard have made no step in it.
+ * Ranks report sums since they began. A window is the difference between two readings of the sums, so a lost
+ * or late report does no harm. Ranks without a new report have made no step in the window.
  */
 #include "drive/internal.h"
 
@@ -9,8 +9,8 @@ struct job_pace { /* of one JobSet */
     obj_id jobset;
     int32_t attempt;
     uint32_t slot_count;
-    struct pace_sums *begun, *newest; /* [slot_count] at the window's begin; now */
-    bool moved;                       /* something was reported since the window's begin */
+    struct pace_sums *begun, *newest; /* [slot_count] at the window's beginning; now */
+    bool moved;                       /* something was reported since the window's beginning */
     struct heap_node due;             /* in driver->paces_due while something was */
 };
 
@@ -45,7 +45,7 @@ void paces_report(struct driver *driver, const struct task *task, const struct p
     struct job_pace *pace = pace_of(driver, task->job->jobset);
     uint32_t slot = task->job->first_slot + (uint32_t)task->index;
     CHECK(slot < pace->slot_count);
-    if (sums->steps < pace->newest[slot].steps) /* the process began anew */
+    if (sums->steps < pace->newest[slot].steps) /* the process was restarted */
         pace->begun[slot] = (struct pace_sums){0};
     pace->newest[slot] = *sums;
     pace->moved = true;

@@ -1,15 +1,15 @@
-/* progress.c - makes the steps of many ranks one event for each JobSet.
+/* progress.c - combines the steps of many ranks into one event for each JobSet.
  *
  * A step counts when every rank has made it. The first one of an attempt is passed on at once (it ends a
  * recovery), later ones at most once in STEP_PERIOD, so that the log grows with time, not with steps. A
- * rank's end is queued behind the steps that came before it.
+ * rank's end is queued after the steps that preceded it.
  *
- * Ranks that have joined through libphalanx all take part. Of programs without it, ranks take part whose
- * logs have shown two steps (phalanx.dev/step-pattern), because often one rank alone prints; where no log has
- * shown two, one step is enough. An agent that starts again counts lines from 0; the earlier count is added.
+ * All ranks that have joined through libphalanx count. Without libphalanx, ranks count whose logs have shown
+ * two steps (phalanx.dev/step-pattern), because often only one rank prints; if no log has shown two, one step
+ * is enough. A restarted agent counts lines from 0; the earlier count is added.
  *
- * Looking at every rank for each report would be quadratic: while the rank that was last (the laggard) has
- * not moved, nothing can have changed.
+ * A look at every rank for each report would be quadratic. So the ranks are examined only if the last one
+ * (the laggard) has moved: otherwise the result cannot have changed.
  */
 #include "drive/internal.h"
 
@@ -19,7 +19,7 @@
 
 struct rank_steps {
     int64_t step;     /* the newest; -1: none */
-    int64_t said;     /* as the agent said it last; `step` less what earlier agents counted */
+    int64_t said;     /* as last reported by the agent: `step` less the counts of earlier agents */
     uint32_t reports; /* that brought a step further */
     int64_t first_plus_1;
     enum step_source source;
@@ -30,11 +30,11 @@ struct job_steps { /* of one JobSet */
     uint32_t slot_count;
     struct rank_steps *slots; /* of each (job, index); as jobset->slots.last_machines */
     uint32_t seen;            /* ranks that have reported in this attempt */
-    uint32_t speaker;         /* the lowest of them: its metrics are the JobSet's */
-    obj_id laggard;           /* the task with the lowest step at the last look; 0: look at all */
+    uint32_t speaker;         /* the lowest rank that has reported: its metrics are the JobSet's */
+    obj_id laggard;           /* the task with the lowest step at the last look; 0: examine all */
     int64_t laggard_step;
     int64_t sent_step, total, looked_ns;
-    struct heap_node due; /* in driver->steps_due while a report has not been looked at */
+    struct heap_node due; /* in driver->steps_due while a report has not been examined */
     struct step_metric metrics[METRICS_MAX];
     char names[METRICS_MAX][32];
     size_t metric_count;
@@ -106,8 +106,8 @@ static void keep_metrics(struct job_steps *steps, const struct task_step *step)
 
 enum { REPORTS_FIRST = 1, REPORTS_SURE = 2 };
 
-/* Returns whether the task's steps count for the JobSet: those of a task that speaks libphalanx do, also
- * while it is about to join again and has no step yet; any other task's do from so many reports on. */
+/* Returns whether the task's steps count for the JobSet: those of a task with libphalanx do, also while it is
+ * about to rejoin and has no step yet; any other task's do from `reports` reports on. */
 static bool task_counts(struct job_steps *steps, const struct task *task, uint32_t reports)
 {
     bool lives = task->state == TASK_RUNNING || task->state == TASK_STOPPING || task->state == TASK_SUCCEEDED;
@@ -180,7 +180,7 @@ static void look_at_steps(struct driver *driver, struct job_steps *steps, const 
     queue_put(driver, pending);
 }
 
-/* A new agent counts the lines of a task's log from where it starts to read. */
+/* Takes a rank's report. A new agent counts the lines of a task's log from where it starts to read. */
 static void take_step(struct rank_steps *slot, const struct task_step *step)
 {
     int64_t before = slot->step;
@@ -217,7 +217,7 @@ static void take_report(struct driver *driver, const struct task *task, const st
         look_at_steps(driver, steps, jobset);
 }
 
-/* An agent speaks for the tasks of its own machine only. */
+/* Takes the steps of a heartbeat. Only those of the machine's own tasks count. */
 void job_steps_report(struct driver *driver, machine_id machine, const struct heartbeat *heartbeat)
 {
     for (size_t i = 0; i < heartbeat->step_count; i++) {
@@ -241,7 +241,7 @@ void job_steps_before_end(struct driver *driver, const struct reports *reports)
     }
 }
 
-/* While the log takes nothing, steps wait where they are. */
+/* Returns the next steps that are due; none while the log refuses records. */
 static struct heap_node *steps_due(const struct driver *driver)
 {
     return driver->blocked_since_ns ? NULL : heap_min(&driver->steps_due);

@@ -36,7 +36,7 @@ void queue_put_first(struct driver *driver, struct pending *pending)
     items[0] = pending;
 }
 
-/* Frees an event that has left the queue, and takes it off the books. */
+/* Frees an event that has left the queue, and updates the queue's counts. */
 static void pending_free(struct driver *driver, struct pending *pending)
 {
     CHECK(driver->queue_bytes >= pending_bytes(pending));
@@ -89,7 +89,7 @@ void queue_forget_session(struct driver *driver, struct machine_sessions *sessio
     CHECK(sessions->queued == 0);
 }
 
-/* Takes events out of the queue for which `leaves` holds; an event that is being appended stays. */
+/* Removes the events for which `leaves` returns true; an event that is being appended stays. */
 static void queue_filter(struct driver *driver, bool (*leaves)(const struct pending *, const void *),
                          const void *context)
 {

@@ -1,11 +1,11 @@
-/* rank_tables.c - rank tables that starts refer to, on a machine's side (agent.h). */
+/* rank_tables.c - the rank tables to which starts refer, on a machine's side (agent.h). */
 #include "core/agent/codec.h"
 #include "core/agent/rank_table.h"
 #include "drive/agent.h"
 
 struct rank_table_reader {
     struct arena arena;
-    struct buf bytes; /* `rank_table` was read from these; none: nothing was read */
+    struct buf bytes; /* the bytes from which `rank_table` was read; empty: nothing was read */
     struct gang_rank_table rank_table;
     struct str host_names;
 };

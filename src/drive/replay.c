@@ -1,4 +1,4 @@
-/* replay.c - the records of a log back into a core. */
+/* replay.c - applies the records of a log to a core. */
 #include "drive/internal.h"
 
 #include <inttypes.h>

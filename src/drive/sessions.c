@@ -1,5 +1,5 @@
-/* sessions.c - agents' sessions: what they are, which one of a machine counts, its tethers, its lease. What
- * they prove is decided in core/health/evidence.h; the clocks and the handles are here.
+/* sessions.c - agents' sessions: their kinds, the current one of each machine, its tethers, its lease.
+ * core/health/evidence.h decides what they prove; the clocks and the handles are here.
  *
  *     (unknown) ── Hello ──► current ── applied ──► welcome ── a newer Hello, silence, the peer ──► closed
  *         ├────── Tether ──► tether  ────────────────────────────────────────────── the peer ──► closed
@@ -96,7 +96,7 @@ static void refuse(struct driver *driver, drive_session session, const char *why
     driver->ports.net.close(driver->ports.net.context, session, why);
 }
 
-/* The machine's current session is over, whoever ended it. */
+/* Forgets the machine's current session, which either side has ended. */
 static void current_ends(struct driver *driver, machine_id id)
 {
     struct machine_sessions *sessions = &driver->machines[id];
@@ -110,7 +110,7 @@ static void current_ends(struct driver *driver, machine_id id)
         driver->ports.sinks.session_over(driver->ports.sinks.context, id);
 }
 
-/* The driver ends the machine's current session, if there is one. */
+/* Ends the machine's current session, if there is one, from the driver's side. */
 static void current_drop(struct driver *driver, machine_id id)
 {
     struct machine_sessions *sessions = &driver->machines[id];
@@ -124,8 +124,8 @@ static void current_drop(struct driver *driver, machine_id id)
 
 /* --- leases ----------------------------------------------------------------------------------- */
 
-/* A lease that is renewed stays where it is in the heap and is looked at again when it falls due. One that
- * ends earlier than it did, because a hold was over, is moved. */
+/* Puts a lease into the heap. A renewed lease keeps its place in the heap and is examined again when it falls
+ * due; a lease that now ends earlier, because a hold has ended, is moved. */
 static void lease_arm(struct driver *driver, machine_id id)
 {
     struct machine_sessions *sessions = &driver->machines[id];
@@ -155,7 +155,7 @@ int64_t sessions_deadline(const struct driver *driver)
 
 /* --- holds of the leases (core/health/lease_hold.h) ------------------------------------------- */
 
-/* Returns what the machine's agent is granted with the answer to its last message. */
+/* Returns the grant for the machine's agent in the answer to its last message. */
 static struct lease_grant grant_lease(struct driver *driver, struct machine_sessions *sessions)
 {
     struct lease_grant grant = lease_hold_grant(core_lease_hold(driver->core), driver_stamp_ns(driver));
@@ -163,7 +163,8 @@ static struct lease_grant grant_lease(struct driver *driver, struct machine_sess
     return grant;
 }
 
-/* With each change of the hold the owed time is counted anew: at its end every earlier grant has ended. */
+/* Follows changes of the hold. With each change the owed time is counted from the start: at its end every
+ * earlier grant has ended. */
 static void follow_hold(struct driver *driver)
 {
     const struct lease_hold *hold = core_lease_hold(driver->core);
@@ -186,8 +187,8 @@ bool driver_hold_counts(const struct driver *driver, machine_id machine)
     return sessions->welcomed && sessions->evidence.counted == core_lease_hold(driver->core)->number;
 }
 
-/* "Now" is when the host last began to wait: heartbeats that came while it was busy (or its process was
- * stopped) have been handed over before they can be missed. */
+/* Ends leases that have expired. "Now" is when the host last began to wait: heartbeats that arrived while it
+ * was busy (or its process was stopped) have been handed over before they can be missed. */
 static void check_leases(struct driver *driver)
 {
     int64_t now_ns = driver->listened_ns, lease_ns = lease_of(driver);
@@ -206,7 +207,8 @@ static void check_leases(struct driver *driver)
     }
 }
 
-/* Once there is room again, agents whose reports were thrown away have to say Hello, and so everything. */
+/* Once there is space again, ends the sessions of agents whose reports were dropped: with a new Hello they
+ * report everything. */
 static void check_missed(struct driver *driver)
 {
     if (driver->missing_news == 0 || driver->blocked_since_ns || !queue_has_room(driver))
@@ -241,7 +243,8 @@ void sessions_open(struct driver *driver)
         }
 }
 
-/* A Hello that is being appended is applied before the boot, which makes its machine away again. */
+/* Drops sessions whose Hello is being appended: it is applied before the boot, which makes the machine away
+ * again. */
 static void drop_those_in_flight(struct driver *driver)
 {
     for (size_t i = 0; i < driver->in_flight; i++) {
@@ -292,8 +295,8 @@ static void pass_verdict(struct driver *driver, machine_id id, enum verdict verd
     }
 }
 
-/* Returns the stamp at which the first task that may live on the machine was told to start. A log that was
- * restored from a backup does not know all of them before every machine was heard. */
+/* Returns the stamp of the oldest start of a task that may live on the machine. A log that was restored from
+ * a backup does not know all tasks before every machine has reported. */
 static int64_t oldest_start(const struct driver *driver, machine_id id)
 {
     return core_is_hearing(driver->core) ? 0 : jobs_oldest_start(core_jobs(driver->core), id);
@@ -321,8 +324,8 @@ void driver_closed(struct driver *driver, drive_session handle, bool proves, con
 
 /* --- first messages --------------------------------------------------------------------------- */
 
-/* A machine that has belonged to another cluster may run tasks of it: its agent would take no orders from
- * here. */
+/* Refuses a machine that has belonged to another cluster, and may run its tasks: its agent would accept no
+ * orders from here. */
 static bool belongs_here(struct driver *driver, drive_session session, const struct hello *hello)
 {
     uint64_t identity = core_identity(driver->core);
@@ -346,7 +349,7 @@ static void refuse_release(struct driver *driver, drive_session session, const s
     refuse(driver, session, why);
 }
 
-/* Returns NULL after it has refused the session. */
+/* Returns the machine of a Hello, or NULL after refusing the session. */
 static struct machine *find_machine(struct driver *driver, drive_session session, const struct hello *hello)
 {
     struct machine *machine = cluster_find(core_cluster(driver->core), hello->machine);
@@ -368,8 +371,8 @@ static void on_tether(struct driver *driver, drive_session session, const struct
     evidence_tether_opened(&driver->machines[machine->id].evidence, hello, driver_stamp_ns(driver));
 }
 
-/* The newest session of a machine counts. A Hello of an older one that was held up on the way is not news;
- * and of two agents that were given one name the later stays, or they would take turns for ever. */
+/* Takes a Hello. The newest session of a machine is the current one: a delayed Hello of an older session is
+ * refused. Of two agents with one name the later stays, or they would take turns for ever. */
 static void on_hello(struct driver *driver, drive_session session, const struct hello *hello)
 {
     const struct machine *machine = find_machine(driver, session, hello);
@@ -394,7 +397,7 @@ static void on_hello(struct driver *driver, drive_session session, const struct 
     lease_arm(driver, machine->id);
     struct pending *pending = pending_new(EVENT_MACHINE_HELLO);
     hello_copy(&pending->arena, hello, MESSAGE_BYTES_MAX, &pending->event.machine_hello.hello);
-    pending->event.machine_hello.hello.cluster = 0; /* looked at, and the log's own */
+    pending->event.machine_hello.hello.cluster = 0; /* it was checked, and the log belongs to that cluster */
     pending->machine = machine->id;
     pending->session = session;
     queue_put(driver, pending);
@@ -445,8 +448,8 @@ static void on_heartbeat(struct driver *driver, machine_id id, const struct from
         driver->ports.sinks.said(driver->ports.sinks.context, id, message);
 }
 
-/* A machine whose silence has been declared, or whose connection broke, has no current session any more: that
- * is how the verdict reaches the stand-in before anything is started elsewhere. */
+/* A machine that was declared silent, or whose connection broke, has no current session any more. So the
+ * verdict reaches the stand-in before any task is started elsewhere. */
 bool driver_stand_in(const struct driver *driver, drive_session handle, const struct from_agent *message,
                      struct from_controller *ret_answer)
 {
@@ -465,7 +468,7 @@ bool driver_stand_in(const struct driver *driver, drive_session handle, const st
 static void on_reports(struct driver *driver, machine_id id, const struct reports *reports)
 {
     struct machine_sessions *sessions = &driver->machines[id];
-    if (sessions->missed_news || !queue_has_room(driver)) { /* never acknowledged, so it will be said again */
+    if (sessions->missed_news || !queue_has_room(driver)) { /* never acknowledged, so it will be sent again */
         driver->stats.missed_news++;
         driver->missing_news += !sessions->missed_news;
         sessions->missed_news = true;

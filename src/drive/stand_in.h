@@ -1,4 +1,4 @@
-/* stand_in.h - when a stand-in answers heartbeats for a driver whose thread is at work elsewhere. Pure.
+/* stand_in.h - decides when a stand-in answers heartbeats for a driver whose thread is busy elsewhere. Pure.
  *
  *     struct stand_in_clock clock = {.limit_ns = 0};
  *     stand_in_busy(&clock, now_ns);             // the host began something that may take long
@@ -7,11 +7,11 @@
  *     driver_attended(driver, stand_in_turn(&clock));    // the host has looked at its sockets again
  *
  * Rules.
- *   - Nothing is answered before the host is STAND_IN_LATE_NS late: it answers best itself.
- *   - Nothing is answered when the host has not turned for the limit: a host that is dead for good keeps no
- *     task alive. Once the limit has passed, only a turn begins anew.
- *   - Time between two rounds counts as attended only if it is short: a process that was stopped attended
- *     nothing, and its driver has to find that out (driver_turn).
+ *   - No heartbeat is answered before the host is STAND_IN_LATE_NS late: its own answers are better.
+ *   - No heartbeat is answered once the host has made no turn for the limit: a hung host keeps no task alive.
+ *     After that, only a turn lets the stand-in answer again.
+ *   - Time between two rounds counts as attended only if it is short: a stopped process attended nothing, and
+ *     its driver has to detect that (driver_turn).
  * driver_stand_in() says which messages may be answered.
  */
 #ifndef PHX_DRIVE_STAND_IN_H
@@ -28,14 +28,14 @@
 
 struct stand_in_clock {
     int64_t limit_ns;    /* 0: STAND_IN_LIMIT_NS */
-    int64_t busy_ns;     /* monotonic: the host has been at work since; 0: it waits, or has just turned */
+    int64_t busy_ns;     /* monotonic: since when the host is busy; 0: it waits, or has just turned */
     int64_t round_ns;    /* the last round since then; 0: none */
     int64_t attended_ns; /* how long the rounds since then cover */
 };
 
-void stand_in_busy(struct stand_in_clock *clock, int64_t now_ns); /* no news while it is busy already */
+void stand_in_busy(struct stand_in_clock *clock, int64_t now_ns); /* no effect while it is busy already */
 bool stand_in_due(const struct stand_in_clock *clock, int64_t now_ns);
 void stand_in_round(struct stand_in_clock *clock, int64_t now_ns);
-int64_t stand_in_turn(struct stand_in_clock *clock); /* returns how long was attended since the last turn */
+int64_t stand_in_turn(struct stand_in_clock *clock); /* returns the time attended since the last turn */
 
 #endif

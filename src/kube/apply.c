@@ -109,7 +109,7 @@ static int merge_members(struct merging *merging, const struct schema *schema, s
     return 0;
 }
 
-/* Items of both lists, told apart by their elements. */
+/* Items of both lists, identified by their elements. */
 struct pairing {
     struct str *live_elements, *config_elements;
     struct str_map live, config; /* element -> place + 1 */
@@ -144,7 +144,7 @@ static int pair_up(struct merging *merging, const struct schema_field *field, co
     return 0;
 }
 
-/* Items [*at, end) of the live list that the applied one does not have. */
+/* Keeps the items [*at, end) of the live list that the applied one does not have. */
 static void keep_others(struct merging *merging, const struct pairing *pairing, const struct doc *live,
                         size_t *at, size_t end, struct doc *result)
 {
@@ -153,7 +153,7 @@ static void keep_others(struct merging *merging, const struct pairing *pairing, 
             doc_push(merging->arena, result, live->array.items[*at]);
 }
 
-/* Merges two lists. Applied items come in their own order; items that only the live list has keep their place
+/* Merges two lists. Applied items keep their order; items that only the live list has keep their place
  * between them. */
 static int merge_items(struct merging *merging, const struct schema_field *field, const struct doc *live,
                        const struct doc *config, const struct pairing *pairing, struct doc *result)
@@ -308,7 +308,7 @@ static struct fieldset taken_over(struct arena *arena, const struct apply_reques
     return fieldset_minus(arena, &said, &differs);
 }
 
-/* True: there is no conflict, and changed fields were taken from their owners. */
+/* Finds conflicts. Returns true if there are none, after taking changed fields from their owners. */
 static bool settle_conflicts(struct arena *arena, const struct apply_request *request,
                              struct apply_managers *managers, const struct doc *merged,
                              struct apply_conflicts *conflicts)

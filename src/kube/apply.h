@@ -1,8 +1,8 @@
-/* apply.h - owners of fields, and server-side apply. Pure.
+/* apply.h - field ownership and server-side apply. Pure.
  *
- * A manager is a client under its name. One that applies owns exactly the fields of its last applied
+ * A manager is a client under its name. A manager that applies owns exactly the fields of its last applied
  * document; one that writes otherwise ("Update") owns the fields that its writes changed.
- * metadata.managedFields keeps both.
+ * metadata.managedFields records both.
  *     apply_update()   a create, replace or patch: the writer becomes the only owner of changed fields
  *     apply_merge()    server-side apply: the document is merged into the object by the schema (keyed lists
  *                      by item, sets by value, atomic lists and scalars whole); fields that the manager
@@ -12,8 +12,8 @@
  * Source: Kubernetes documentation "Server-Side Apply", sigs.k8s.io/structured-merge-diff,
  * k8s.io/apimachinery managedfields.
  *
- * Objects are as the API shows them. Fields that the server keeps (status, uid, versions, times) have no
- * owner. Results live in the arena given and share nodes with the inputs, which are not changed.
+ * Objects are as the API shows them. Fields that the server sets (status, uid, versions, times) have no
+ * owner. Results live in the given arena and share nodes with the inputs, which are not changed.
  */
 #ifndef PHX_KUBE_APPLY_H
 #define PHX_KUBE_APPLY_H
@@ -25,7 +25,7 @@
 #define APPLY_LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
 enum { APPLY_UPDATERS_MAX = 10, APPLY_MANAGERS_MAX = 256, APPLY_MANAGER_BYTES_MAX = 128 };
-enum { APPLY_KEYS_MAX = 1000 }; /* of a map whose owner is written key by key */
+enum { APPLY_KEYS_MAX = 1000 }; /* in a map whose owner is still written key by key */
 
 struct apply_manager {
     struct str name, api_version, time, subresource;
@@ -33,51 +33,52 @@ struct apply_manager {
     struct fieldset set;
 };
 struct apply_managers {
-    VEC(struct apply_manager) list; /* memory: apply_managers_done() */
+    VEC(struct apply_manager) list; /* freed by apply_managers_done() */
 };
 void apply_managers_done(struct apply_managers *managers);
 
-/* From metadata.managedFields (NULL: none). ERROR_INVALID. */
+/* Reads metadata.managedFields (NULL: none) into *ret_managers, which is zeroed before. ERROR_INVALID:
+ * malformed, or too many managers. */
 int apply_managers_read(struct arena *arena, const struct doc *fields, struct apply_managers *ret_managers,
                         struct error *error);
-/* NULL: there are none. */
+/* Returns metadata.managedFields in Kubernetes' order, or NULL if there are no managers. Sorts `managers`. */
 struct doc *apply_managers_doc(struct arena *arena, struct apply_managers *managers);
 
-/* A manager that owns every key of an object's `data` or `binaryData`, if these are more than APPLY_KEYS_MAX,
- * is written with the one element "f:" instead, the key without a name: tens of thousands of keys would be
- * kept once more. Text that was read back, for an object of the same keys, is expanded before anything
- * else. */
+/* Collapsing saves the memory of tens of thousands of keys. If an object has more than APPLY_KEYS_MAX keys in
+ * `data` or `binaryData`, a manager that owns them all gets the single element "f:", the key without a name,
+ * in their place. Expand managers that were read back before any other use, with an object of the same
+ * keys. */
 void apply_managers_collapse(struct arena *arena, struct apply_managers *managers, const struct doc *object);
 void apply_managers_expand(struct arena *arena, struct apply_managers *managers, const struct doc *object);
 
-/* Finds the manager of the same name, operation and subresource; NULL: there is none. */
+/* Finds the manager with the name, operation and subresource of `who`; NULL if there is none. */
 struct apply_manager *apply_managers_find(struct apply_managers *managers, const struct apply_manager *who);
 void apply_managers_drop_empty(struct apply_managers *managers);
-/* Merges the oldest updaters into one, so that a thousand clients, each under its own name, do not fill the
- * object. */
+/* Merges the oldest updaters into one if there are more than APPLY_UPDATERS_MAX, so that a thousand clients,
+ * each under its own name, do not fill the object. */
 void apply_managers_cap(struct arena *arena, struct apply_managers *managers);
 
-/* `before` NULL: a create. `who.time` is now. */
+/* Updates `managers` for a write by `who`, whose time is now. `before` NULL: a create. */
 void apply_update(struct arena *arena, const struct schema *schema, const struct doc *before,
                   const struct doc *after, const struct apply_manager *who, struct apply_managers *managers);
 
 struct apply_conflict {
-    struct str manager; /* as messages name it: `"x" using batch/v1` */
+    struct str manager; /* as in messages: `"x" using batch/v1` */
     struct str path;
 };
 struct apply_conflicts {
     VEC(struct apply_conflict) list;
 };
 struct apply_request {
-    const struct schema *schema; /* NULL: the kind has none; lists are atomic then */
-    const struct doc *live;      /* NULL: the object is to be made */
+    const struct schema *schema; /* NULL: the kind has none, and lists are atomic */
+    const struct doc *live;      /* NULL: the object is created */
     const struct doc *config;    /* the applied document */
     struct apply_manager who;
     bool force;
 };
-/* Returns 0: *ret_object is the object to write and `managers` its owners. ERROR_CONFLICT: *ret_conflicts
- * names the other managers (the caller calls vec_done). ERROR_INVALID: two items of a list have the same
- * keys, or lack them. `managers`: those of the live object. */
+/* Applies a document. `managers` are those of the live object, and become those of the result. Returns 0 with
+ * the object to write in *ret_object. ERROR_CONFLICT: *ret_conflicts names the other managers (the caller
+ * calls vec_done). ERROR_INVALID: two items of a list have the same keys, or an item lacks them. */
 int apply_merge(struct arena *arena, const struct apply_request *request, struct apply_managers *managers,
                 struct doc **ret_object, struct apply_conflicts *ret_conflicts, struct error *error);
 

@@ -1,4 +1,4 @@
-/* metadata.managedFields: reading, writing, and keeping it small. */
+/* apply_managers.c - reads and writes metadata.managedFields, and keeps it small. */
 #include <stdlib.h>
 
 #include "kube/apply.h"
@@ -118,7 +118,7 @@ void apply_managers_cap(struct arena *arena, struct apply_managers *managers)
 
 static const char *const large_maps[] = {"data", "binaryData"};
 enum { LARGE_MAPS = sizeof large_maps / sizeof *large_maps };
-enum { COLLAPSED_MAX = 4 }; /* of one map: what a client sends cannot become many times as large */
+enum { COLLAPSED_MAX = 4 }; /* per map, so that a client's text cannot expand to many times its size */
 #define EVERY_KEY STR("f:") /* the path element of a key without a name, which no map has */
 
 static int compare_elements(const void *left, const void *right)
@@ -141,7 +141,7 @@ static struct fieldset keys_of(struct arena *arena, const struct doc *map)
     return set;
 }
 
-/* Replaces what a set has below one of its elements; sets share nodes, so the items are copied. */
+/* Replaces the part of a set below one of its elements; sets share nodes, so the items are copied. */
 static void replace_below(struct arena *arena, struct fieldset *set, struct str element,
                           struct fieldset below)
 {

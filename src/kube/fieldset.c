@@ -43,7 +43,7 @@ static int compare_items(const void *a, const void *b)
                        ((const struct fieldset_item *)b)->element);
 }
 
-/* Restores the order after pushes in any order; elements that came twice become one. */
+/* Restores the order after pushes in any order; equal elements become one. */
 static void settle(struct arena *arena, struct fieldset *set)
 {
     size_t kept = 0;
@@ -60,7 +60,7 @@ static void settle(struct arena *arena, struct fieldset *set)
 
 enum { IN_A = 1, IN_B = 2, IN_BOTH = 4 };
 
-/* The one merge: `keep` says which of the members only in a, only in b and in both the result has. */
+/* Merges two sets: `keep` tells whether the result has the members only in a, only in b and in both. */
 static struct fieldset combine(struct arena *arena, const struct fieldset *a, const struct fieldset *b,
                                unsigned keep)
 {
@@ -161,7 +161,7 @@ struct doc *fieldset_doc(struct arena *arena, const struct fieldset *set)
 
 /* --- walking documents ------------------------------------------------------------------------- */
 
-/* How a node is taken apart. Without a field in the tables: objects by member, everything else whole. */
+/* How a node is split. Without a field in the tables, objects are split by member; other nodes are leaves. */
 enum shape { SHAPE_LEAF, SHAPE_OBJECT, SHAPE_ITEMS };
 
 static enum shape shape_of(const struct schema *schema, const struct schema_field *field,
@@ -193,7 +193,7 @@ static struct str value_text(struct arena *arena, const struct doc *value)
     return arena_str(arena, buf_str(&text));
 }
 
-/* {"a":1,"b":"x"}: the keys of a keyed item; a key that is absent has its default. */
+/* Writes the keys of a keyed item, {"a":1,"b":"x"}; an absent key has its default. */
 static bool keys_text(struct arena *arena, const struct schema_field *field, const struct doc *item,
                       struct str *ret_text)
 {
@@ -237,8 +237,9 @@ bool fieldset_item_element(struct arena *arena, const struct schema_field *field
     return false;
 }
 
-/* `schema`: of an object's members, if the tables know them; `field`: of a map, list or scalar. `whole`: the
- * node itself is a member although it has children (an item of a list; anything that a writer made). */
+/* Returns the set of a node's fields. `schema` is that of an object's members, if the tables have it; `field`
+ * is that of a map, list or scalar. `whole`: the node itself is a member although it has children (an item of
+ * a list, or a node that a writer made). */
 static struct fieldset walk(struct arena *arena, const struct schema *schema,
                             const struct schema_field *field, const struct doc *node, bool whole, bool made)
 {

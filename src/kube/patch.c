@@ -4,10 +4,10 @@
 #include "kube/members.h"
 #include "kube/visits.h"
 
-/* Stands for a member that was removed, until its object is settled. */
+/* Marks a removed member until its object is settled. */
 static struct doc gone = {.kind = DOC_NULL};
 
-/* Takes removed members out of the object. */
+/* Removes the marked members from the object. */
 static void compact(struct doc *object)
 {
     size_t kept = 0;
@@ -45,8 +45,8 @@ struct patching {
     struct doc *root;
     size_t copied, copied_bytes;
     struct visits visits;
-    /* The indexes of the large objects that were visited last. A member that is removed from an object stays
-     * in it as `gone`, so that the index holds; settle() takes such members out. */
+    /* The indexes of the large objects that were visited last. A removed member stays in its object as
+     * `gone`, so that the index remains valid; settle() removes such members. */
     struct members indexed[INDEXES];
     size_t next_index;
     struct error *error;
@@ -68,7 +68,7 @@ static int settle(struct patching *patching, struct members *members)
     return charge(patching, doc_len(object));
 }
 
-/* Before a whole tree is read: any of the indexed objects may be below it. */
+/* Settles all indexed objects, before a whole tree is read that may contain them. */
 static int settle_all(struct patching *patching)
 {
     int rc = 0;
@@ -78,7 +78,7 @@ static int settle_all(struct patching *patching)
     return rc;
 }
 
-/* Returns the index of a large object; NULL beyond the budget. */
+/* Returns the index of a large object, or NULL beyond the budget. */
 static struct members *index_of(struct patching *patching, struct doc *object)
 {
     for (size_t i = 0; i < INDEXES; i++)
@@ -96,7 +96,7 @@ static bool is_large(const struct doc *node)
     return node->kind == DOC_OBJECT && doc_len(node) > LARGE;
 }
 
-/* Levels, nodes and bytes of text below and with `node`; false beyond the limits. */
+/* Counts levels, nodes and bytes of text of `node` and below. Returns false beyond the limits. */
 static bool measure(struct patching *patching, const struct doc *node, size_t depth)
 {
     if (node->kind == DOC_STRING)
@@ -138,7 +138,7 @@ static bool next_token(struct patching *patching, struct str *path, struct str *
     return true;
 }
 
-/* Returns the place in the list that the token names; -1: none. */
+/* Returns the index in the list that the token names, or -1 if it names none. */
 static int64_t place_of(const struct doc *array, struct str token)
 {
     int64_t index;
@@ -147,7 +147,7 @@ static int64_t place_of(const struct doc *array, struct str token)
     return inside ? index : -1;
 }
 
-/* Finds the child; *ret_child NULL: there is none. ERROR_LIMIT. */
+/* Finds a child; *ret_child is NULL if there is none. Returns 0 or ERROR_LIMIT. */
 static int child_of(struct patching *patching, struct doc *node, struct str token, struct doc **ret_child)
 {
     *ret_child = NULL;
@@ -170,7 +170,7 @@ static int nothing_at(struct patching *patching, struct str path)
     return error_set(patching->error, ERROR_INVALID, "nothing is at \"" STR_FORMAT "\"", STR_ARG(path));
 }
 
-/* Finds the node that holds the last token. 0, or an error that names the path. */
+/* Finds the node that holds the last token. Returns 0, or an error that names the path. */
 static int locate(struct patching *patching, struct str path, struct doc **ret_parent, struct str *ret_token,
                   size_t *ret_depth)
 {

@@ -24,7 +24,8 @@ static bool take_varint(struct str *text, uint64_t *ret_value)
     return false;
 }
 
-/* The next field; false at the end and at the first malformed byte (then text->len is not 0). */
+/* Takes the next field. Returns false at the end, and at the first malformed byte (text->len is then not
+ * 0). */
 static bool take_field(struct str *text, struct field *ret_field)
 {
     uint64_t key, len;
@@ -59,7 +60,7 @@ static bool take_field(struct str *text, struct field *ret_field)
     return true;
 }
 
-/* The length-delimited field of that number; data NULL: absent. */
+/* Returns the length-delimited field of that number; data is NULL if it is absent. */
 static struct str bytes_of(struct str message, uint64_t number)
 {
     struct field field;
@@ -114,7 +115,7 @@ static struct doc *base64_node(struct reading *reading, struct str bytes)
     return ++reading->nodes <= NODES_MAX ? doc_new_str(reading->arena, buf_str(&text)) : NULL;
 }
 
-/* The list or map under that name, made when it is not there. */
+/* Returns the list or map of that name, made if it is absent. */
 static struct doc *need(struct reading *reading, struct doc *object, const char *name, enum doc_kind kind)
 {
     struct doc *node = doc_get(object, name);
@@ -125,7 +126,8 @@ static struct doc *need(struct reading *reading, struct doc *object, const char 
     return node;
 }
 
-/* {1: key, 2: value}: one entry. Entries are only appended; a map with a key twice is refused in the end. */
+/* Reads one entry of a map, {1: key, 2: value}. Entries are only appended; a map with a duplicate key is
+ * refused at the end. */
 static bool read_entry(struct reading *reading, const struct protobuf_field *field, struct str bytes,
                        struct doc *object)
 {
@@ -141,7 +143,7 @@ static bool read_entry(struct reading *reading, const struct protobuf_field *fie
                                (struct doc_member){.key = arena_str(reading->arena, key), .value = node});
 }
 
-/* {1: type, 2: number, 3: text}; type 0 is the number. */
+/* Reads {1: type, 2: number, 3: text}; type 0 is the number. */
 static struct doc *int_or_string(struct reading *reading, struct str bytes)
 {
     struct field field;
@@ -228,7 +230,7 @@ static bool is_number(enum protobuf_form form)
     return form == PB_INT || form == PB_PLAIN_INT || form == PB_BOOL || form == PB_PLAIN_BOOL;
 }
 
-/* The depth is the tables': none contains itself. */
+/* Reads a message. The tables bound the depth, as none contains itself. */
 static bool read_message(struct reading *reading, const struct protobuf_field *message, struct str bytes,
                          struct doc *object)
 {
@@ -258,7 +260,8 @@ static bool keys_are_unique(const struct doc *node)
     return true;
 }
 
-/* Is the text a valid part of a type's name? A NUL in it would end it for some readers only. */
+/* Returns whether the text is a valid part of a type's name. Some readers would end it at a NUL, others
+ * not. */
 static bool is_word(struct str text)
 {
     return str_is_utf8(text) && text.len <= 128 && (text.len == 0 || !memchr(text.data, 0, text.len));
@@ -293,7 +296,7 @@ int protobuf_read(struct arena *arena, struct str body, bool options, struct doc
 
 /* --- reviews ----------------------------------------------------------------------------------- */
 
-/* Members of `message` by their numbers from 1 on; NULL names are skipped. */
+/* Reads the text members of `message`, named by their numbers from 1 on; NULL names are skipped. */
 static struct doc *texts_of(struct arena *arena, struct str message, const char *const *names, size_t count)
 {
     struct doc *object = doc_new(arena, DOC_OBJECT);

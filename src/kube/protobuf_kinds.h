@@ -1,11 +1,11 @@
-/* protobuf_kinds.h - the messages of the kinds that kubectl sends as protobuf, by field number. Private to
- * protobuf.
+/* protobuf_kinds.h - the messages of the kinds that kubectl sends as protobuf, by field number. For
+ * protobuf.c and host/api.
  *
  * Source: the generated.proto files of k8s.io/api and k8s.io/apimachinery (meta/v1, core/v1, batch/v1,
  * policy/v1, rbac/v1, scheduling/v1, util/intstr, api/resource). Fields that are missing here are skipped.
  *
- * Their encoder writes a field that is not a pointer even when it is empty; such an empty value reads as
- * absent, as it is in JSON.
+ * Kubernetes' encoder writes a field that is not a pointer even when it is empty; such a value is read as
+ * absent, as in JSON.
  */
 #ifndef PHX_KUBE_PROTOBUF_KINDS_H
 #define PHX_KUBE_PROTOBUF_KINDS_H
@@ -37,7 +37,7 @@ struct protobuf_field {
     const struct protobuf_field *message;
 };
 
-/* NULL: a kind that is not known. */
+/* Returns the fields of a kind's message, or NULL if the kind is not known. */
 const struct protobuf_field *protobuf_kind(const char *api_version, const char *kind);
 
 #endif

@@ -1,7 +1,7 @@
 /* render.h - objects of the core as Kubernetes JSON.
  *
- * All text is written straight into the caller's buffer: no tree is built, so a list of thousands of Nodes
- * costs its text alone. One file for each kind (render_jobset.c ...); render.c has the shared parts.
+ * All text is written directly into the caller's buffer: no tree is built, so a list of thousands of Nodes
+ * costs its text alone. Each kind has a file (render_jobset.c ...); render.c has the shared parts.
  */
 #ifndef PHX_KUBE_RENDER_H
 #define PHX_KUBE_RENDER_H
@@ -10,7 +10,7 @@
 #include "core/admit/admit.h"
 #include "kube/resource.h"
 
-/* The taint that Nodes show while their faults keep them from work; its value is their isolation. */
+/* The taint of Nodes whose faults keep them out of service; its value is their isolation. */
 #define FAULT_TAINT "phalanx.dev/fault"
 
 enum { NOTE_NAME_MAX = NAME_MAX_BYTES + 24 };
@@ -19,36 +19,37 @@ struct render {
     struct json_writer out;
     const struct core *core;
     int64_t now_ns;                      /* for ages */
-    bool fresh;                          /* a single object: a waiting one says why as of now */
-    bool old_form;                       /* of a Workload: as v1beta1 has it */
-    bool live;                           /* a read, no watch: accounts as of now */
-    struct arena *scratch;               /* the caller empties it */
+    bool fresh;                          /* for a single object: the reason why it waits is computed now */
+    bool old_form;                       /* of a Workload: the form of v1beta1 */
+    bool live;                           /* for a read, not a watch: accounts are computed now */
+    struct arena *scratch;               /* emptied by the caller */
     const struct usage_table *usages;    /* of NodeMetrics and PodMetrics; NULL: not needed */
-    /* For a read: has the machine's agent confirmed the hold of the leases? NULL: it is not shown. */
+    /* For a read: returns whether the machine's agent has confirmed the hold of the leases. NULL: not
+     * shown. */
     bool (*hold_counts)(void *host, machine_id machine);
     void *host;
     size_t metadata_start, metadata_len; /* place of the last object's metadata value in out.out */
 };
 
-/* The whole object. */
+/* Writes one whole object of any kind. */
 void render_object(struct render *render, const struct resource *resource, struct object_ref object,
                    struct str name);
 
-/* By kind; each writes one whole object. */
+/* Each writes one whole object of its kind. */
 void render_jobset(struct render *render, const struct jobset *jobset);
 void render_job(struct render *render, const struct job *job);
 void render_pod(struct render *render, const struct task *task);
 void render_node(struct render *render, const struct machine *machine);
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload);
-/* Is the machine shown as a Lemon? Only if some failure of it is counted. */
+/* Returns whether the machine is shown as a Lemon: only if failures of it are counted. */
 bool lemon_is_shown(const struct core *core, const struct machine *machine);
 void render_lemon(struct render *render, const struct machine *machine);
 void lemon_cells(struct render *render, const struct machine *machine);
-/* The Node's condition; nothing where it is none. */
+/* Writes the Node's condition if the machine is a lemon; otherwise nothing. */
 void render_lemon_condition(struct render *render, const struct machine *machine);
-/* topologyAssignment of one PodSet: of a Workload, or of the Pods of a role of a group. */
+/* Writes the topologyAssignment of one PodSet: of a Workload, or of the Pods of a role of a group. */
 void render_topology(struct render *render, const struct workload *const *all, size_t count, size_t rjob);
-/* "metadata" with what tells one from another. */
+/* Writes "metadata" with the members that identify a Workload. */
 void render_workload_head(struct render *render, const struct workload *workload);
 void workload_cells(struct render *render, const struct workload *workload); /* but for its age */
 void render_fault(struct render *render, const struct fault *fault);
@@ -60,12 +61,12 @@ void render_node_labels(struct render *render, const struct machine *machine);
 void render_event(struct render *render, const struct note *note);
 void render_new_event(struct render *render, const struct note *note);
 
-/* The Report of the whole cluster (render_report.c): what chips did, and what failures cost. */
+/* Writes the Report of the whole cluster (render_report.c): how chips were used, and what failures cost. */
 void render_report(struct render *render);
 
-/* "apiVersion" and "kind". */
+/* Writes "apiVersion" and "kind". */
 void render_type(struct render *render, const char *api_version, const char *kind);
-/* The metadata object is opened and its common fields written; more may follow until
+/* render_metadata_begin() opens the metadata object and writes its common fields; more may follow until
  * render_metadata_end(). */
 struct render_metadata {
     struct str name, namespace_; /* namespace empty: left out */
@@ -79,30 +80,32 @@ void render_metadata_end(struct render *render);
 void render_owner(struct render *render, const char *api_version, const char *kind, struct str name,
                   obj_id uid);
 
-/* `key`: an RFC 3339 time; nothing when time_ns is 0. */
+/* Write `key` with an RFC 3339 time in seconds or microseconds; nothing if time_ns is 0. */
 void render_time(struct render *render, const char *key, int64_t time_ns);
 void render_micro_time(struct render *render, const char *key, int64_t time_ns);
-/* A condition of built-in kinds (Pod, Job, Node); reason and message may be empty. */
+/* Writes a condition of built-in kinds (Pod, Job, Node); reason and message may be empty. */
 void render_condition(struct render *render, const char *type, const char *status, int64_t changed_ns,
                       const char *reason, struct str message);
-/* Members of the object `doc` (NULL: none) whose key is not among the NULL-terminated `skip`. */
+/* Writes the members of the object `doc` (NULL: none) whose keys are not in the NULL-terminated `skip`. */
 void render_members(struct render *render, const struct doc *doc, const char *const *skip);
-/* Members of an object's metadata, as its user wrote it, without those that the server sets. */
+/* Writes the members of an object's metadata as its user wrote it, without those that the server sets. */
 void render_user_metadata(struct render *render, const struct doc *metadata);
-/* A map of labels: those of `labels` and of `doc` (NULL: none), `labels` winning. */
+/* Writes a map of labels, those of `labels` and of `doc` (NULL: none); `labels` takes precedence. Writes
+ * nothing if there are none. */
 void render_labels(struct render *render, const char *key, const struct labels *labels,
                    const struct doc *doc);
 
 /* Parts that Pods, Jobs and tables share. */
-const struct doc *render_job_template(const struct job *job); /* metadata and spec, in the document */
-const struct doc *render_pod_template(const struct job *job); /* likewise */
-/* Metadata that users wrote, besides labels and annotations: finalizers, ownerReferences, generateName. */
+const struct doc *render_job_template(const struct job *job); /* returns metadata and spec, in the document */
+const struct doc *render_pod_template(const struct job *job); /* returns metadata and spec of its Pods */
+/* Writes metadata that users wrote, besides labels and annotations: finalizers, ownerReferences,
+ * generateName. */
 void render_own_metadata(struct render *render, const struct jobset *jobset);
 const char *render_pod_phase(const struct task *task); /* "Pending", ... */
 const char *
 render_pod_word(const struct task *task);           /* STATUS column: "Running", "Terminating", "OOMKilled" */
-/* The full STATUS column, with the state of the containers: "Init:0/2", "CrashLoopBackOff"; in `scratch` or
- * static. */
+/* Returns the full STATUS column, with the state of the containers: "Init:0/2", "CrashLoopBackOff". The text
+ * is in `scratch` or static. */
 struct str render_pod_status(const struct task *task, struct arena *scratch);
 const char *render_end_reason(const struct task *task); /* "Completed", "Error", "OOMKilled", ... */
 /* The numbers in the row of a Pod. */
@@ -110,12 +113,12 @@ struct pod_counts {
     uint32_t containers, ready; /* sidecars among them */
     uint32_t inits, inits_done;
     uint32_t restarts;
-    struct str reason;          /* why the first one that waits does; empty: none waits */
+    struct str reason; /* why the first waiting container waits; empty: none waits */
 };
 struct pod_counts render_pod_counts(const struct task *task);
-/* Returns the status of the container with this name; false: the task has none. */
+/* Finds the status of the container with this name. Returns false if the task has no such container. */
 bool render_container_status(const struct task *task, struct str name, struct container_status *ret_status);
-/* status.containerStatuses and .initContainerStatuses */
+/* Writes status.containerStatuses and .initContainerStatuses. */
 void render_containers(struct render *render, const struct task *task);
 const char *render_job_word(const struct job *job); /* STATUS column: "Running", "Complete", ... */
 const char *render_node_word(const struct machine *machine); /* "Ready", "NotReady", "Unknown" */

@@ -1,19 +1,20 @@
 /* render_containers.c - status.containerStatuses and .initContainerStatuses of a Pod, and the words and
- * numbers of its row: from the agent's report on each container, or from the task itself if it is a single
- * process.
+ * numbers of its table row: from the agent's report on each container, or from the task itself if it is a
+ * single process.
  */
 #include <stdio.h>
 
 #include "kube/render.h"
 
-/* A kubelet names a container that runAsNonRoot keeps from starting by another reason than all others. */
+/* Returns the reason why a container did not start. As in kubelet, one that runAsNonRoot keeps from starting
+ * has its own. */
 static const char *start_reason(struct str message)
 {
     return str_starts(message, STR("container has runAsNonRoot")) ? "CreateContainerConfigError"
                                                                   : "StartError";
 }
 
-/* Why its process ended, as container states name it. */
+/* Returns why the task's process ended, in the words of container states. */
 const char *render_end_reason(const struct task *task)
 {
     if (task->state == TASK_SUCCEEDED)
@@ -50,7 +51,7 @@ static struct container_end task_end_of(const struct task *task)
     };
 }
 
-/* The status of the container called so, as far as it is known. */
+/* Returns the status of the named container, as far as it is known. */
 static struct container_status status_of(const struct task *task, struct str name, enum container_role role,
                                          bool has_init)
 {

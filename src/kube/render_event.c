@@ -41,8 +41,8 @@ static void put_about(struct render *render, const char *key, const struct note 
     if (note->namespace_.len)
         json_pair_str(out, "namespace", note->namespace_);
     json_pair_str(out, "name", note->name);
-    /* Kubernetes' own components name a Node's events by the node's name; clients that describe a node ask
-     * so. */
+    /* Kubernetes' components use the node's name as uid in a Node's events, and clients that describe a node
+     * search for that. */
     if (note->regarding == OBJECT_NODE) {
         json_pair_str(out, "uid", note->name);
     } else if (note->regarding_uid) {

@@ -35,7 +35,7 @@ static void put_ready(struct render *render, const struct shown *shown, const ch
     render_condition(render, "Ready", truth_names[shown->ready], shown->ready_ns, reason, why);
 }
 
-/* "Draining" while the drain waits for `why`. */
+/* Writes the Drained condition. `why` is the message while a requested drain is not finished. */
 static void put_drained(struct render *render, const struct shown *shown, bool asked, struct str why)
 {
     bool drained = shown->drained == SHOWN_TRUE;

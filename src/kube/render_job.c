@@ -41,7 +41,7 @@ const char *render_job_word(const struct job *job)
     }
 }
 
-/* "0,2-4": the indexes of which `failed` ones (else succeeded ones) are decided. */
+/* Writes the indexes that have failed (`failed`) or succeeded, as "0,2-4". */
 static void put_indexes(struct render *render, const char *key, const struct job *job, bool failed)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -61,7 +61,7 @@ static void put_indexes(struct render *render, const char *key, const struct job
         json_pair_str(&render->out, key, buf_str(&text));
 }
 
-/* When the Job was suspended, or resumed. */
+/* Returns when the Job was suspended or resumed. */
 static int64_t since_ns(const struct job *job)
 {
     const struct condition *suspended = &job->jobset->conditions[CONDITION_SUSPENDED];
@@ -139,7 +139,7 @@ static void put_status(struct render *render, const struct job *job)
     json_end_object(out);
 }
 
-/* The labels that every pod of a Job without a JobSet has. */
+/* Returns the labels of every pod of a Job without a JobSet. */
 static struct labels own_pod_labels(struct render *render, const struct job *job)
 {
     char uid[UID_TEXT_MAX];
@@ -153,7 +153,8 @@ static struct labels own_pod_labels(struct render *render, const struct job *job
     return labels;
 }
 
-/* The pod template with the labels that its pods get; `kubectl logs job/x` finds them by the selector. */
+/* Writes the pod template with the labels that its pods get; `kubectl logs job/x` finds pods by the
+ * selector. */
 static void put_template(struct render *render, const struct job *job, const struct labels *labels)
 {
     static const char *const none[] = {"metadata", NULL};
@@ -211,7 +212,8 @@ static void put_spec(struct render *render, const struct job *job, const struct 
     json_end_object(out);
 }
 
-/* As JobSet's controller deletes: the Job goes when its Pods have. */
+/* Writes the finalizer of foreground deletion, as JobSet's controller uses it: the Job is removed after its
+ * Pods. */
 static void put_foreground(struct json_writer *out)
 {
     json_pair_int(out, "deletionGracePeriodSeconds", 0);

@@ -102,7 +102,7 @@ static void put_job_restarts(struct render *render, const char *key, const struc
     json_end_array(&render->out);
 }
 
-/* Sorted by name, descending: what JobSet's own controller stores. */
+/* Writes the replicated jobs' status sorted by name, descending, as JobSet's controller stores it. */
 static void put_rjob_status(struct render *render, const struct jobset *jobset)
 {
     struct json_writer *out = &render->out;
@@ -235,7 +235,7 @@ static void put_primary(struct json_writer *out, const struct end_fault *primary
     json_pair_text(out, "evidence", primary->evidence);
 }
 
-/* Written only when the client asks for this object alone. */
+/* Writes the attribution, only for a client that requests this object alone. */
 static void put_attribution(struct render *render, const struct end_faults *faults,
                             const struct end_signatures *signatures, struct str machine, int64_t end_ns)
 {
@@ -260,7 +260,7 @@ static void put_attribution(struct render *render, const struct end_faults *faul
     json_end_object(out);
 }
 
-/* `number`: its place among all restarts of the JobSet, from 1. */
+/* Writes a restart. `number` is its place among all restarts of the JobSet, from 1. */
 static void put_restart(struct render *render, const struct restart_record *record, uint32_t number)
 {
     struct json_writer *out = &render->out;
@@ -312,7 +312,7 @@ static void put_ledger(struct render *render, const struct jobset *jobset)
     json_end_object(out);
 }
 
-/* Why it waits: for machines, or in its queue. */
+/* Writes why the JobSet waits: for machines, or in its queue. */
 static void put_why(struct render *render, const struct jobset *jobset)
 {
     struct str why = render_jobset_why(jobset);
@@ -333,7 +333,7 @@ static void put_why(struct render *render, const struct jobset *jobset)
         json_pair_str(&render->out, "why", why);
 }
 
-/* The last diagnosis, where there was one. */
+/* Writes the last diagnosis of a hang, if there was one. */
 static void put_hang(struct render *render, const struct jobset *jobset)
 {
     const struct hang_watch *watch = hang_find(core_hang_watches(render->core), jobset->uid);
@@ -365,7 +365,7 @@ static void put_spares(struct render *render, const struct jobset *jobset)
     json_end_object(out);
 }
 
-/* Replicas that left for want of machines. */
+/* Writes the replicas that left for lack of machines. */
 static void put_shrunk(struct render *render, const struct jobset *jobset)
 {
     struct json_writer *out = &render->out;

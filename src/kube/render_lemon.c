@@ -1,5 +1,5 @@
-/* render_lemon.c - the failures counted of machines (core/lemon/lemon.h) as phalanx.dev shows them: a Lemon
- * for each machine with a count, whether it is a lemon or not. */
+/* render_lemon.c - the counted failures of machines (core/lemon/lemon.h) as phalanx.dev shows them: each
+ * machine with a count has a Lemon, whether it is a lemon node or not. */
 #include "core/lemon/lemon.h"
 #include "kube/render.h"
 

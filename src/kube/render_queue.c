@@ -19,7 +19,8 @@ static void put_total(struct render *render, const char *key, struct str resourc
     json_pair_str(&render->out, key, buf_str(&text));
 }
 
-/* Flavours in their order, each with its resources: `key` is flavorsReservation or flavorsUsage. */
+/* Writes the usage of flavours in their order, each with its resources; `key` is flavorsReservation or
+ * flavorsUsage. */
 static void put_usage(struct render *render, const char *key, const struct usages *usages, bool admitted,
                       bool borrowed)
 {

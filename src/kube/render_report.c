@@ -1,4 +1,4 @@
-/* render_report.c - the report of what chips did: the cluster's book, losses, failures by size, and the
+/* render_report.c - the report on the use of chips: the cluster's accounts, losses, failures by size, and the
  * accounts of jobs and queues (core/ledger/ledger.h). One document of the kind Report, computed when it is
  * read. */
 #include "base/map.h"
@@ -18,7 +18,7 @@ struct sums {
     struct arena *arena;
     struct str_map places; /* "namespace/queue" -> struct queue_sum */
     VEC(struct queue_sum *) queues;
-    struct ledger_account all; /* of all JobSets, living and gone */
+    struct ledger_account all; /* of all JobSets, existing and deleted */
 };
 
 /* --- parts ------------------------------------------------------------------------------------ */
@@ -94,7 +94,7 @@ static void put_losses(struct json_writer *out, const struct ledger *book)
 }
 
 /* The mean time to a failure of a job of 2^size_class chips at this size's rate of one chip, and its bounds.
- * Without a failure there is a lower bound alone. */
+ * Without a failure there is only a lower bound. */
 static void put_mttf(struct json_writer *out, const struct ledger_size *size, int size_class)
 {
     uint64_t failures = size->ends[CAUSE_INFRASTRUCTURE];

@@ -23,7 +23,7 @@ static void namespace_status(struct render *render, const struct object *object)
     json_end_object(&render->out);
 }
 
-/* A claim is a directory under the volumes' root: it is there as soon as it is asked for. */
+/* Writes the status of a claim, a directory under the volumes' root, which is bound at once. */
 static void claim_status(struct render *render, const struct object *object)
 {
     struct json_writer *out = &render->out;
@@ -77,8 +77,8 @@ static void quota_status(struct render *render, const struct object *object)
 
 enum { UNCONFIRMED_MAX = 100 }; /* names */
 
-/* Writes the machines whose agents have confirmed a hold in force: their tasks will outlive the
- * controller. */
+/* Writes the machines whose agents have not confirmed the current hold, and how many have: only tasks of
+ * confirmed machines outlive the controller. */
 static void put_confirmations(struct render *render)
 {
     const struct cluster *cluster = core_cluster(render->core);

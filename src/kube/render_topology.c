@@ -1,5 +1,5 @@
 /* render_topology.c - the placement of a PodSet's tasks in Kueue's form (podSetAssignments[].
- * topologyAssignment). If the lowest level is the host name, that level says everything and is the only one.
+ * topologyAssignment). If the lowest level is the host name, it is the only level, as it implies the others.
  *
  *     v1beta1   levels: [...]; domains: one each, with a value for every level and a count
  *     v1beta2   levels: [...]; slices: one, with the common parts of a level's values taken out
@@ -7,7 +7,7 @@
 #include "core/gang/trial.h"
 #include "kube/render.h"
 
-/* Tasks of one PodSet that stand in the same domain. */
+/* Tasks of one PodSet that are in the same domain. */
 struct domain {
     struct str *values; /* [level_count] */
     int64_t count;
@@ -77,8 +77,8 @@ static void put_domains(struct json_writer *out, const struct domains *domains)
 
 /* --- v1beta2 ------------------------------------------------------------------------------------- */
 
-/* How many bytes all values of a level begin with, and how many they end with; the two do not overlap in the
- * shortest. */
+/* Finds the lengths of the common prefix and suffix of a level's values; the two do not overlap in the
+ * shortest value. */
 static void find_shared(const struct domains *domains, size_t level, size_t *ret_prefix, size_t *ret_suffix)
 {
     struct str first = domains->list.items[0].values[level];

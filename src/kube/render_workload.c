@@ -23,7 +23,7 @@ static const struct doc *pod_template(const struct jobset *jobset, size_t rjob)
     return doc_path(doc_at(doc_get(spec, "replicatedJobs"), rjob), "template", "spec", "template", NULL);
 }
 
-/* A Pod of its own says more of itself than a template does. */
+/* Writes labels, annotations and spec of a pod template. The document of a plain Pod has further members. */
 static void put_template(struct json_writer *out, const struct doc *template)
 {
     static const char *const members[] = {"labels", "annotations"};
@@ -62,9 +62,11 @@ static void put_podset(struct render *render, const struct workload *workload, s
     json_end_object(out);
 }
 
-/* The Pods of a group that have the same shape, in the order of the first of each role. */
+/* The Workloads of a group's Pods that have the same shape. */
 typedef VEC(const struct workload *) fellows;
 
+/* Finds the next role of a group, from member *at on; roles are in the order of their first members. Returns
+ * false at the end. */
 static bool next_role(const struct workload *workload, size_t *at, fellows *ret_role)
 {
     const struct workload *const *members;
@@ -79,7 +81,7 @@ static bool next_role(const struct workload *workload, size_t *at, fellows *ret_
             if (workload_counts(members[i]) && str_equal(members[i]->podsets[0].name, role))
                 vec_push(ret_role, members[i]);
         if (ret_role->len && ret_role->items[0] != members[*at])
-            vec_clear(ret_role); /* one that is replaced: its role begins with another */
+            vec_clear(ret_role); /* a replaced one: its role begins with another */
     }
     return ret_role->len > 0;
 }
@@ -155,7 +157,8 @@ static void put_spec(struct render *render, const struct workload *workload)
 
 /* --- status -------------------------------------------------------------------------------------- */
 
-/* Writes the assignment of one PodSet: of a Workload, or of a role of a group (`all` of it have quota). */
+/* Writes the assignment of one PodSet: of a Workload, or of a role of a group, all of whose members have
+ * quota. */
 static void put_assignment(struct render *render, const fellows *all, size_t rjob)
 {
     struct json_writer *out = &render->out;
@@ -277,7 +280,7 @@ static void put_requeue(struct render *render, const struct workload *workload)
     json_end_object(&render->out);
 }
 
-/* A group has ended when all of it has, and not with one of its Pods. */
+/* Writes the end of a group, which has ended only when all its Pods have. */
 static void put_group_end(struct render *render, const struct workload *workload)
 {
     const struct workload_condition *condition = &workload->conditions[WORKLOAD_IS_FINISHED];
@@ -294,7 +297,7 @@ static void put_group_end(struct render *render, const struct workload *workload
                                           (long long)end.succeeded, (long long)end.total));
 }
 
-/* A client that asks for this object alone gets the reason for waiting as of now. */
+/* Writes the conditions. A client that requests this object alone gets the current reason for waiting. */
 static void put_workload_conditions(struct render *render, const struct workload *workload)
 {
     struct json_writer *out = &render->out;
@@ -391,7 +394,7 @@ static void put_labels(struct render *render, const struct workload *workload)
     json_end_object(out);
 }
 
-/* Every Pod of a group owns its Workload. */
+/* Writes the owners: every Pod of a group owns its Workload. */
 static void put_pods(struct render *render, const struct workload *const *members, size_t count)
 {
     struct json_writer *out = &render->out;
@@ -441,7 +444,7 @@ void render_workload_head(struct render *render, const struct workload *workload
     json_end_object(out);
 }
 
-/* As its user wrote it, and its owner with it. */
+/* Writes the metadata as the user wrote it, with the owner. */
 static void put_own_metadata(struct render *render, const struct workload *workload)
 {
     if (workload->own->deleted_ns)
@@ -451,7 +454,7 @@ static void put_own_metadata(struct render *render, const struct workload *workl
 
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload)
 {
-    workload = workload_representative(workload); /* another may stand for a group since a change was noted */
+    workload = workload_representative(workload); /* the representative of a group may have changed since */
     struct json_writer *out = &render->out;
     const struct jobset *jobset = workload->jobset;
     render->old_form = resource->id == RESOURCE_OLD_WORKLOADS;

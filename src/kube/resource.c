@@ -84,7 +84,7 @@ struct str resource_namespace(struct object_ref object)
     return object.kind == OBJECT_EVENT ? render_note_namespace(object.note) : object_name(object).namespace_;
 }
 
-/* Returns the thing of which the kind is a view; NULL: none, or watchers have not been told of it yet. */
+/* Returns the thing that the kind shows, or NULL if there is none, or none that watchers have seen yet. */
 static const void *find_fabric(const struct slices *slices, enum object_kind kind, struct str namespace_,
                                struct str name)
 {
@@ -186,14 +186,13 @@ static void visit_workload(void *context, const struct workload *workload)
     struct visiting *visiting = context;
     const struct workload *const *members;
     if (workload_members(workload, &members) && members[0] != workload)
-        return; /* one is shown for all of a group: at the place of its first */
+        return; /* a group is shown once, at the place of its first member */
     workload = workload_representative(workload);
     if (in_namespace(visiting, workload->jobset->namespace_))
         visiting->visit(visiting->context, (struct object_ref){.kind = OBJECT_WORKLOAD, .workload = workload},
                         workload->name);
 }
 
-/* A client's Event of the same name comes before ours. */
 static void visit_fault(void *context, const struct fault *fault)
 {
     struct visiting *visiting = context;
@@ -201,6 +200,7 @@ static void visit_fault(void *context, const struct fault *fault)
     visiting->visit(visiting->context, ref, fault->name);
 }
 
+/* Visits the control plane's Events. A client's Event of the same name takes precedence. */
 static void visit_notes(struct visiting *visiting, const struct core *core)
 {
     const struct note_ring *ring = core_notes(core);
@@ -224,7 +224,7 @@ static void visit_shown(const struct visiting *visiting, struct object_ref objec
         visiting->visit(visiting->context, object, shown->name);
 }
 
-/* Cubes or Switches, by pod and number; they have no namespace. */
+/* Visits Cubes or Switches by pod and number; they have no namespace. */
 static void visit_pods(const struct visiting *visiting, const struct slices *slices, enum object_kind kind)
 {
     struct visiting all = {visiting->visit, visiting->context, STR("")};
@@ -238,7 +238,7 @@ static void visit_pods(const struct visiting *visiting, const struct slices *sli
     }
 }
 
-/* Slices or FabricSessions, by the creation of their JobSets. */
+/* Visits Slices or FabricSessions by the creation of their JobSets. */
 static void visit_slices(const struct visiting *visiting, const struct slices *slices, enum object_kind kind)
 {
     for (size_t i = 0; i < slices->list.len; i++)

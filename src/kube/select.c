@@ -173,7 +173,7 @@ int select_parse(struct arena *arena, const struct resource *resource, struct st
 
 /* --- matching ---------------------------------------------------------------------------------- */
 
-/* `value.data` NULL: absent. */
+/* Returns whether a term holds. `value.data` is NULL if the label or field is absent. */
 static bool term_holds(const struct select_term *term, struct str value)
 {
     bool found = false;
@@ -237,7 +237,7 @@ static struct str label_of(const struct core *core, struct object_ref object, st
     }
 }
 
-/* The value at a dotted path of a rendered object; absent members read as "" and "false" does for a missing
+/* Returns the value at a dotted path of a rendered object: "" for an absent member, "false" for an absent
  * boolean. */
 static struct str field_in(const struct doc *object, struct str path, struct arena *scratch)
 {

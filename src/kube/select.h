@@ -22,8 +22,8 @@ struct select_term {
 struct selector {
     struct select_term *labels, *fields;
     size_t label_count, field_count;
-    struct str name; /* of a metadata.name=x term: such a read needs one look-up; empty: none */
-    bool mutable;    /* an object may come to match, or cease to, while it lives */
+    struct str name; /* of a metadata.name=x term, whose read needs one look-up; empty: none */
+    bool mutable;    /* an object may begin or cease to match while it exists */
 };
 
 /* Parses the selectors; either text may be empty. Strings of *ret_selector live in `arena`. ERROR_INVALID
@@ -35,10 +35,10 @@ static inline bool select_all(const struct selector *selector)
 {
     return selector->label_count == 0 && selector->field_count == 0;
 }
-/* Against the object itself; `scratch` may be used up. */
+/* Returns whether the object matches. Allocates from `scratch`. */
 bool select_object(const struct selector *selector, const struct core *core, struct object_ref object,
                    struct str name, struct arena *scratch);
-/* Against its JSON, as a change in the ring has it. */
+/* Returns whether an object matches by its JSON and its metadata's JSON, as in a change in the watch ring. */
 bool select_json(const struct selector *selector, struct str object, struct str metadata);
 
 #endif

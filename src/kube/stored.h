@@ -1,23 +1,24 @@
 /* stored.h - stored kinds (core/object/object.h) in the API: the object, its status, its cells. Private to
- * api. */
+ * kube. */
 #ifndef PHX_KUBE_STORED_H
 #define PHX_KUBE_STORED_H
 
 #include "kube/table.h"
 
-/* In the version that the resource is served in. */
+/* Writes the object in the version in which the resource is served. */
 void render_stored(struct render *render, const struct resource *resource, const struct object *object);
-/* The columns of its table; an entry without a name ends them. NULL: not a stored kind. */
+/* Returns the columns of the resource's table, ended by an entry without a name; NULL if it is not a stored
+ * kind. */
 const struct table_column *stored_columns(const struct resource *resource);
 void stored_cells(struct render *render, const struct object *object);
-/* "Active", "Terminating". */
+/* Returns "Active" or "Terminating". */
 const char *stored_namespace_phase(const struct object *object);
 
-/* render_queue.c: the status member of ClusterQueues, LocalQueues, Cohorts; nothing for others. */
+/* render_queue.c: writes the status of a ClusterQueue, LocalQueue or Cohort. */
 void render_queue_status(struct render *render, const struct resource *resource, const struct object *object);
-/* The same of AdmissionChecks: whether anybody may answer for its controller. */
+/* Writes the status of an AdmissionCheck, which is not active if no client may act for its controller. */
 void render_check_status(struct render *render, const struct object *object);
-/* Workloads that wait in a queue, and that were admitted through it. */
+/* Stores how many Workloads wait in a queue, and how many were admitted through it. */
 void render_queue_counts(const struct render *render, const struct object *object, int64_t *ret_pending,
                          int64_t *ret_admitted);
 

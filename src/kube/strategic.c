@@ -1,10 +1,10 @@
-/* Strategic merge patch: a merge patch that knows which lists are keyed, with its directives.
+/* strategic.c - strategic merge patch: a merge patch that knows which lists are keyed, with its directives.
  * Source: Kubernetes documentation "Update API Objects in Place Using kubectl patch", and the design document
  * "Preserve Order in Strategic Merge Patch" ($setElementOrder, $deleteFromPrimitiveList, $retainKeys).
  *
  * A keyed list is merged by the first of its keys, which is what Kubernetes' patchMergeKey is for each of
- * them. A patch may name one item of a list many times, and each time the whole item is walked, so every walk
- * is charged to the budget of visits.
+ * them. A patch may name one item of a list many times, and each time the whole item is visited, so every
+ * visit is charged to the budget.
  */
 #include "doc/json.h"
 #include "kube/members.h"
@@ -16,7 +16,7 @@
 
 enum {
     KEY_BYTES_A_VISIT = 32,
-    FEW = 4,             /* members of a patch that are searched for, where an index would take longer */
+    FEW = 4,             /* up to this many members of a patch are searched, as an index would take longer */
     WALKS_OF_MEMBER = 3, /* of the target, for each of them */
     VISITS_OF_ITEM = 2 * VISITS_OF_INDEXED, /* its key is written as text, too */
 };
@@ -30,8 +30,8 @@ struct merging {
 static int merge_object(struct merging *merging, const struct schema *schema, struct doc *target,
                         const struct doc *patch, struct doc **ret_node);
 
-/* The text by which an item of this list is known; .data NULL: it has none. Counts the visit, which
- * merge_list() checks. */
+/* Returns the text that identifies an item of this list; .data is NULL if it has none. Counts the visit,
+ * which merge_list() checks. */
 static struct str item_key(struct merging *merging, const struct schema_field *field, const struct doc *item)
 {
     merging->visits.count += VISITS_OF_ITEM + doc_len(item);
@@ -55,7 +55,7 @@ static bool directive_is(const struct doc *object, const char *word)
 
 /* --- lists ------------------------------------------------------------------------------------- */
 
-/* Items by key, in order; gone items are NULL. */
+/* Items by key, in order; removed items are NULL. */
 struct listing {
     VEC(struct doc *) items;
     VEC(struct str) keys;
@@ -109,7 +109,7 @@ static int merge_item(struct merging *merging, const struct schema_field *field,
     return rc;
 }
 
-/* Sorts items in the order that the client saw; items that it did not know of keep their place between. */
+/* Sorts items in the order that the client saw; items that it did not know keep their place between them. */
 static struct doc *in_order(struct merging *merging, const struct schema_field *field,
                             struct listing *listing, const struct doc *order)
 {
@@ -144,7 +144,7 @@ static bool replaces_list(const struct doc *patch)
     return false;
 }
 
-/* `patch`, `order` and `gone` may each be NULL. */
+/* Merges a list. `patch`, `order` and `gone` may each be NULL. */
 static int merge_list(struct merging *merging, const struct schema_field *field, const struct doc *target,
                       const struct doc *patch, const struct doc *order, const struct doc *gone,
                       struct doc **ret_node)
@@ -183,7 +183,7 @@ struct level {
     const struct schema *schema; /* NULL: not known */
     struct members members;      /* of the target */
     const struct doc *patch;
-    struct members said; /* of the patch; without an object until the first question */
+    struct members said; /* of the patch; without an object until the first look-up */
 };
 
 static void level_done(struct level *level)
@@ -192,7 +192,7 @@ static void level_done(struct level *level)
     members_done(&level->said);
 }
 
-/* Returns what the patch has under this key: a patch may ask of itself once for each of its members. */
+/* Returns the patch's member of this key. A patch may be searched once for each of its members. */
 static const struct doc *said(struct level *level, struct str key)
 {
     if (!level->said.object)
@@ -212,7 +212,7 @@ static int merge_list_member(struct merging *merging, struct level *level, const
                       said(level, gone), ret_node);
 }
 
-/* A member of the patch that is no directive. */
+/* Merges a member of the patch that is no directive. */
 static int merge_member(struct merging *merging, struct level *level, const struct doc_member *member)
 {
     const struct schema_field *field = level->schema ? schema_field_of(level->schema, member->key) : NULL;
@@ -231,7 +231,8 @@ static int merge_member(struct merging *merging, struct level *level, const stru
     return rc;
 }
 
-/* "$setElementOrder/x" and "$deleteFromPrimitiveList/x" of a list that the patch says nothing else about. */
+/* Carries out "$setElementOrder/x" and "$deleteFromPrimitiveList/x" of a list that the patch does not name
+ * otherwise. */
 static int order_member(struct merging *merging, struct level *level, struct str key)
 {
     struct str name, head;
@@ -248,7 +249,7 @@ static int order_member(struct merging *merging, struct level *level, struct str
     return rc;
 }
 
-/* Takes the members that `names` leaves out of the target. */
+/* Removes the members that are not in `names` from the target. */
 static int retain_keys(struct merging *merging, struct doc *target, const struct doc *names)
 {
     struct str_map places = {0}; /* key -> place + 1 */

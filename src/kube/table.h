@@ -21,19 +21,19 @@ struct table_column {
     }
 void table_put_age(struct render *render, int64_t since_ns); /* "5s", "6m12s"; 0: "<unknown>" */
 
-/* The part of the object that a row carries besides its cells. */
+/* The part of the object that a row includes besides its cells. */
 enum table_include { INCLUDE_METADATA, INCLUDE_OBJECT, INCLUDE_NONE };
 
-/* An open Table whose `rows` array takes table_row()s; `columns` false: columnDefinitions null (watch, 2nd
- * event on). */
+/* Opens a Table, up to its `rows` array, for table_row()s. `columns` false: columnDefinitions is null (from
+ * the second event of a watch on). */
 void table_begin(struct json_writer *out, const struct resource *resource, const char *version,
                  uint64_t list_version, bool columns);
-/* The same in two halves, between which members of its metadata may be written. */
+/* As table_begin in two halves, between which members of its metadata may be written. */
 void table_begin_metadata(struct json_writer *out, const char *version);
 void table_end_metadata(struct json_writer *out, const struct resource *resource, bool columns);
 void table_end(struct json_writer *out);
 
-/* The array of cells of one object. */
+/* Writes the array of cells of one object. */
 void table_cells(struct render *render, const struct resource *resource, struct object_ref object,
                  struct str name);
 /* Writes a row from texts made earlier: cells, the object, and the metadata within it. */

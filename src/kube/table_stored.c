@@ -161,7 +161,7 @@ static void claim_cells(struct render *render, const struct object *object)
     put_text_or(render, doc_get(spec, "volumeAttributesClassName"), "<unset>");
 }
 
-/* "requests.cpu: 3/10, pods: 1/5": those whose key begins with "limits." apart from the others. */
+/* Writes "requests.cpu: 3/10, pods: 1/5", either of the keys that begin with "limits." or of the others. */
 static void put_usage(struct render *render, const struct object *object, bool limits)
 {
     const struct doc *hard = doc_path(object->document, "spec", "hard", NULL);

@@ -12,14 +12,14 @@
 
 #include "base/error.h"
 
-enum { VISITS_OF_INDEXED = 8 }; /* what a member costs that is put into an index, in visits */
+enum { VISITS_OF_INDEXED = 8 }; /* cost in visits of adding a member to an index */
 
 struct visits {
     size_t count;
     struct error *error;
 };
 
-/* Returns ERROR_LIMIT with a message from the visit on that exceeds PATCH_VISITS_MAX. */
+/* Counts visits. Returns ERROR_LIMIT with a message once PATCH_VISITS_MAX is exceeded, else 0. */
 int visits_charge(struct visits *visits, size_t more);
 
 #endif

@@ -21,14 +21,14 @@ enum { HOST_BYTES_MAX = 256, PORT_DEFAULT = 80, READ_BYTES = 64 * 1024, TICK_MS 
 struct http_client {
     char host[HOST_BYTES_MAX]; /* without brackets */
     char port[8];
-    struct buf authority; /* what the Host header says */
+    struct buf authority; /* for the Host header */
     struct buf prefix;    /* of each path */
     int fd;               /* -1: not connected */
     struct buf out;       /* the request */
     char in[READ_BYTES];
 };
 
-/* When a call must end, and whom to tell that it waits. */
+/* When a call must end, and the request whose on_tick is called while it waits. */
 struct patience {
     int64_t deadline_ns; /* monotonic; INT64_MAX: never */
     const struct http_request *request;
@@ -36,7 +36,7 @@ struct patience {
 
 /* --- the URL ----------------------------------------------------------------------------------- */
 
-/* Splits "HOST:PORT" or "[ADDRESS]:PORT"; false: it is neither. */
+/* Splits "HOST[:PORT]" or "[ADDRESS][:PORT]". Returns false if the text is neither. */
 static bool split_authority(struct str authority, struct str *ret_host, struct str *ret_port)
 {
     struct str tail = {0};
@@ -115,7 +115,7 @@ static int64_t deadline_after(int64_t timeout_ms)
     return timeout_ms ? monotonic_ns() + timeout_ms * NS_PER_MS : INT64_MAX;
 }
 
-/* Waits until the socket is ready for `events`; false: the deadline has passed. */
+/* Waits until the socket is ready for `events`. Returns false if the deadline passes. */
 static bool wait_ready(int fd, short events, const struct patience *patience)
 {
     for (;;) {
@@ -138,7 +138,7 @@ static bool wait_ready(int fd, short events, const struct patience *patience)
 
 /* --- the connection ---------------------------------------------------------------------------- */
 
-/* Connects to one address; 0, or the errno of the failure. */
+/* Connects to one address. Returns 0, or the errno of the failure. */
 static int connect_address(const struct addrinfo *address, int64_t deadline_ns, int *ret_fd)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -164,7 +164,7 @@ static int connect_address(const struct addrinfo *address, int64_t deadline_ns, 
     return 0;
 }
 
-/* Connects to the first address of the host that takes the connection. */
+/* Connects to the first address of the host that accepts the connection. */
 static bool connect_host(struct http_client *client, int64_t deadline_ns, struct error *error)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *addresses;
@@ -198,7 +198,7 @@ bool http_reachable(struct str url, int64_t timeout_ms)
     return reached;
 }
 
-/* A kept connection on which something lies is closed, or out of step. */
+/* Returns whether a kept connection can be used. One with waiting bytes is closed, or out of step. */
 static bool is_usable(const struct http_client *client)
 {
     struct pollfd entry = {.fd = client->fd, .events = POLLIN};
@@ -230,8 +230,8 @@ static void write_request(struct http_client *client, const struct http_request 
         buf_add_str(out, request->body);
 }
 
-/* A server may answer before it has read all of the request, so a failed write is not yet an error: what
- * it sent tells. */
+/* Sends the request. A server may answer before it has read all of the request, so a failed write is not yet
+ * an error: the answer decides. */
 static enum http_result send_request(struct http_client *client, const struct patience *patience)
 {
     size_t sent = 0;

@@ -22,7 +22,7 @@ static int malformed(struct error *error, const char *what, struct str line)
 
 /* --- the head ---------------------------------------------------------------------------------- */
 
-/* "HTTP/1.1 200 OK"; the reason may be absent. */
+/* Takes a status line, "HTTP/1.1 200 OK"; the reason may be absent. */
 static int take_status_line(struct http_reply *reply, struct str line, struct error *error)
 {
     struct str version = STR("HTTP/1.");
@@ -49,7 +49,8 @@ static bool same_name(struct str a, const char *name)
     return a.len == strlen(name) && strncasecmp(a.data, name, a.len) == 0;
 }
 
-/* Takes a line of the header: keeps the fields that decide where the body ends, and hands on every field. */
+/* Takes a line of the header: records the fields that decide where the body ends, and passes every field to
+ * the sink. */
 static int take_field(struct http_reply *reply, struct str line, const struct http_sink *sink,
                       struct error *error)
 {
@@ -79,7 +80,7 @@ static int take_field(struct http_reply *reply, struct str line, const struct ht
     return 0;
 }
 
-/* The empty line behind the header: how the body ends (RFC 9112 section 6.3). */
+/* Ends the header at its empty line, and decides how the body ends (RFC 9112 section 6.3). */
 static int end_header(struct http_reply *reply, struct error *error)
 {
     if (reply->code == 101 && reply->may_switch)
@@ -102,7 +103,7 @@ static int end_header(struct http_reply *reply, struct error *error)
     return 0;
 }
 
-/* "1a2b;extension=value", in hexadecimal. */
+/* Takes a chunk size in hexadecimal, "1a2b;extension=value". */
 static int take_chunk_size(struct http_reply *reply, struct str line, struct error *error)
 {
     uint64_t size = 0;
@@ -155,7 +156,7 @@ static int take_line(struct http_reply *reply, struct str line, const struct htt
     return 0;
 }
 
-/* Takes bytes up to the next line end; a bare LF ends a line, too (RFC 9112 section 2.2). */
+/* Takes bytes up to the next line end; a bare LF ends a line too (RFC 9112 section 2.2). */
 static int take_part_of_line(struct http_reply *reply, struct str bytes, const struct http_sink *sink,
                              size_t *ret_used, struct error *error)
 {
@@ -181,7 +182,7 @@ static int take_part_of_line(struct http_reply *reply, struct str bytes, const s
 
 /* --- the body ---------------------------------------------------------------------------------- */
 
-/* Hands on as many bytes as belong to the body, or to the chunk. */
+/* Passes on as many bytes as belong to the body, or to the chunk. */
 static int take_body(struct http_reply *reply, struct str bytes, const struct http_sink *sink,
                      size_t *ret_used)
 {

@@ -30,7 +30,7 @@ enum http_reply_state {
     HTTP_BODY_CLOSE,  /* the body ends with the connection */
     HTTP_CHUNK_SIZE,
     HTTP_CHUNK_DATA, /* `left` bytes of the chunk are to come */
-    HTTP_CHUNK_END,  /* the line end behind a chunk's bytes */
+    HTTP_CHUNK_END,  /* the line end after a chunk's bytes */
     HTTP_TRAILERS,
     HTTP_COMPLETE,
 };
@@ -39,7 +39,7 @@ struct http_reply {
     enum http_reply_state state;
     int code;          /* of the final response; 0 before its status line */
     bool bodiless;     /* the request was a HEAD */
-    bool may_switch;   /* the request asked for another protocol: 101 is a final response, without a body */
+    bool may_switch;   /* the request offered another protocol: 101 is a final response, without a body */
     bool keep_alive;   /* the connection can serve another request once this response is complete */
     bool chunked;      /* Transfer-Encoding */
     bool has_length;   /* Content-Length */
@@ -48,14 +48,16 @@ struct http_reply {
     struct buf line;   /* the part of a line that has arrived */
 };
 
-/* The parser hands on header and body. Both functions may be NULL; bytes are valid during the call only. */
+/* Receives header and body from the parser. Both functions may be NULL; bytes are valid during the call
+ * only. */
 struct http_sink {
     void *context;
     void (*field)(void *context, struct str name, struct str value); /* a header line of the final response */
-    bool (*body)(void *context, int code, struct str bytes);         /* false: the caller wants no more */
+    bool (*body)(void *context, int code, struct str bytes);         /* false: stop */
 };
 
-/* `head`: the response belongs to a HEAD request, which has no body whatever its header says. */
+/* Starts a parser. `head`: the response is that to a HEAD request, which has no body, whatever its header
+ * says. */
 void http_reply_begin(struct http_reply *reply, bool head);
 
 /* Parses `bytes`, and stores how many of them belong to this response in *ret_used: all, unless it is
@@ -64,8 +66,8 @@ void http_reply_begin(struct http_reply *reply, bool head);
 int http_reply_take(struct http_reply *reply, struct str bytes, const struct http_sink *sink,
                     size_t *ret_used, struct error *error);
 
-/* The connection has ended. Completes a body that ends so and returns 0; ERROR_UNAVAILABLE: the response
- * is not whole. */
+/* Ends the response when the connection has ended. Returns 0 if the response is complete, in particular a
+ * body that ends with the connection; otherwise ERROR_UNAVAILABLE. */
 int http_reply_closed(struct http_reply *reply, struct error *error);
 
 static inline bool http_reply_complete(const struct http_reply *reply)

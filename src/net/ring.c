@@ -1,4 +1,4 @@
-/* ring.c - bytes from one process to another through shared memory. */
+/* ring.c - moves bytes from one process to another through shared memory. */
 #include "net/ring.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static void ring_take(const struct ring *ring, uint64_t position, unsigned char 
     memcpy(data + first, ring->shared->bytes, len - first);
 }
 
-/* Free bytes as the writer sees them; a reader's position that cannot be breaks the ring. */
+/* Returns the free bytes as the writer sees them; an impossible position of the reader breaks the ring. */
 static size_t ring_room(struct ring *ring)
 {
     uint64_t used = ring->own - ring->others;
@@ -66,7 +66,7 @@ size_t ring_write(struct ring *ring, const void *data, size_t len)
     return len;
 }
 
-/* Bytes that wait, as the reader sees them. */
+/* Returns the waiting bytes as the reader sees them. */
 static size_t ring_waiting(struct ring *ring)
 {
     uint64_t waiting = ring->others - ring->own;

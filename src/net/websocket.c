@@ -26,7 +26,7 @@ static bool is_control(uint8_t opcode)
     return opcode & 8;
 }
 
-/* Bytes that the header has in all, as far as the bytes there are can tell. */
+/* Returns the size of the whole header, as far as its first bytes tell. */
 static size_t header_size(const struct websocket *socket)
 {
     if (socket->header_len < 2)
@@ -35,7 +35,7 @@ static size_t header_size(const struct websocket *socket)
     return 2u + (len == LEN_16 ? 2u : len == LEN_64 ? 8u : 0u) + (socket->header[1] & MASKED ? 4u : 0u);
 }
 
-/* Checks the first two bytes of a frame; NULL: they are valid. */
+/* Checks the first two bytes of a frame. Returns NULL if they are valid, else the reason. */
 static const char *check_start(const struct websocket *socket)
 {
     uint8_t first = socket->header[0], second = socket->header[1], opcode = first & OPCODE;
@@ -63,7 +63,7 @@ static uint64_t big_endian(const uint8_t *bytes, size_t len)
     return value;
 }
 
-/* The header is whole. False: it broke a rule. */
+/* Begins a frame, whose header is complete. Returns false if it broke a rule. */
 static bool begin_frame(struct websocket *socket, struct websocket_event *ret_event)
 {
     uint8_t len = socket->header[1] & 0x7f;
@@ -142,7 +142,7 @@ static void unmask(struct websocket *socket, char *data, size_t len)
         data[i] = (char)((uint8_t)data[i] ^ socket->mask[(socket->frame_done + i) & 3]);
 }
 
-/* The payload, as far as it is there. False: nothing came of it yet. */
+/* Reads the payload, as far as it has arrived. Returns false if there is no event yet. */
 static bool read_payload(struct websocket *socket, char *data, size_t len, size_t *used,
                          struct websocket_event *ret_event)
 {
@@ -200,7 +200,7 @@ void websocket_next(struct websocket *socket, char *data, size_t len, size_t *re
             break;
     }
     if (socket->over && ret_event->kind == WEBSOCKET_MORE)
-        used = len; /* what follows a close is not looked at */
+        used = len; /* bytes after a close are ignored */
     *ret_used = used;
 }
 
@@ -244,7 +244,7 @@ void websocket_put_close(struct buf *out, const uint8_t *mask, enum websocket_co
 
 /* --- the handshake -------------------------------------------------------------------------------- */
 
-/* RFC 4648 section 4, with padding. `ret_text`: 4 bytes for each 3 begun, and a NUL. */
+/* Encodes base64 (RFC 4648 section 4) with padding. `ret_text` has 4 bytes for each 3 begun, and a NUL. */
 static void base64(const uint8_t *bytes, size_t len, char *ret_text)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,14 +1,14 @@
-/* websocket.h - the framing of RFC 6455, over bytes that somebody else reads and writes.
+/* websocket.h - the framing of RFC 6455, over bytes that the caller reads and writes.
  *
  *     websocket_init(&socket, WEBSOCKET_SERVER, MESSAGE_MAX);
  *     while ((websocket_next(&socket, data, len, &used, &event), event.kind) != WEBSOCKET_MORE) {
  *         ... WEBSOCKET_DATA: a piece of a message; WEBSOCKET_PING: answer with websocket_put(PONG) ...
  *         data += used; len -= used;
  *     }
- * A payload is handed out as it comes, so that no message is ever held: how the bytes are cut decides where
- * the pieces end and nothing else. After WEBSOCKET_CLOSE or WEBSOCKET_BROKEN nothing more is read.
+ * Payload is passed on as it arrives, so no message is ever stored; how the input is split affects only where
+ * the pieces end. After WEBSOCKET_CLOSED or WEBSOCKET_BROKEN all further bytes are discarded.
  *
- * Pure: no I/O, no memory of its own but struct websocket. Extensions and subprotocols are the caller's.
+ * Pure: no I/O, no memory but struct websocket. Extensions and subprotocols are up to the caller.
  */
 #ifndef PHX_NET_WEBSOCKET_H
 #define PHX_NET_WEBSOCKET_H
@@ -35,7 +35,7 @@ enum websocket_code { /* RFC 6455 section 7.4.1 */
                       WEBSOCKET_GOING_AWAY = 1001,
                       WEBSOCKET_PROTOCOL_ERROR = 1002,
                       WEBSOCKET_UNSUPPORTED = 1003,
-                      WEBSOCKET_NO_CODE = 1005, /* never sent: a close frame without one */
+                      WEBSOCKET_NO_CODE = 1005, /* never sent: the close frame had no code */
                       WEBSOCKET_BAD_TEXT = 1007,
                       WEBSOCKET_POLICY = 1008,
                       WEBSOCKET_TOO_LARGE = 1009,
@@ -61,12 +61,12 @@ struct websocket {
 };
 
 enum websocket_event_kind {
-    WEBSOCKET_MORE, /* everything was used and nothing is whole yet */
-    WEBSOCKET_DATA, /* `bytes` of a message; `first` and `last` say where it begins and ends */
+    WEBSOCKET_MORE, /* all bytes were used and no event is complete yet */
+    WEBSOCKET_DATA, /* `bytes` of a message; `first` and `last` mark its beginning and end */
     WEBSOCKET_PING, /* `bytes` go into the pong */
     WEBSOCKET_PONG,
     WEBSOCKET_CLOSED, /* the peer's close frame: `code`, its reason in `bytes` */
-    WEBSOCKET_BROKEN, /* the peer broke a rule: close with `code`; `bytes` say which */
+    WEBSOCKET_BROKEN, /* the peer broke a rule: close with `code`; `bytes` names the rule */
 };
 struct websocket_event {
     enum websocket_event_kind kind;
@@ -75,24 +75,25 @@ struct websocket_event {
     uint16_t code;
 };
 
+/* Starts one side of a connection. `message_max` is the largest message in bytes that is accepted. */
 void websocket_init(struct websocket *socket, enum websocket_role role, uint64_t message_max);
 
-/* Reads up to the next event; *ret_used bytes of `data` are done with. Unmasks `data` in place. */
+/* Reads up to the next event, and stores how many bytes of `data` it used. Unmasks `data` in place. */
 void websocket_next(struct websocket *socket, char *data, size_t len, size_t *ret_used,
                     struct websocket_event *ret_event);
 
-/* Appends one whole frame (FIN set) whose payload is `head` and then `bytes`. `mask`: 4 bytes that nobody can
- * foresee, from a client; NULL from a server. */
+/* Appends one whole frame (FIN set) whose payload is `head` and then `bytes`. `mask`: 4 unpredictable bytes
+ * from a client; NULL from a server. */
 void websocket_put(struct buf *out, enum websocket_opcode opcode, const uint8_t *mask, struct str head,
                    struct str bytes);
-/* A close frame; the reason is cut to what fits, at a character's end. */
+/* Appends a close frame. The reason is cut at a character's end to what fits. */
 void websocket_put_close(struct buf *out, const uint8_t *mask, enum websocket_code code, struct str reason);
 
-/* Sec-WebSocket-Key of a client: 16 bytes in base64? */
+/* Returns whether `key` is a valid Sec-WebSocket-Key of a client: 16 bytes in base64. */
 bool websocket_key_valid(struct str key);
-/* Sec-WebSocket-Accept for it, NUL-terminated. */
+/* Writes the Sec-WebSocket-Accept for a valid key, NUL-terminated. */
 void websocket_accept(struct str key, char ret_accept[WEBSOCKET_ACCEPT_BYTES + 1]);
-/* 16 bytes as a key, NUL-terminated. */
+/* Writes 16 random bytes as a key, NUL-terminated. */
 void websocket_key(const uint8_t random[16], char ret_key[WEBSOCKET_KEY_BYTES + 1]);
 
 #endif

@@ -53,7 +53,7 @@ static bool write_durably(int fd, struct str text)
     return fsync(fd) == 0;
 }
 
-/* Makes the name of a file durable, which is in its folder. */
+/* Makes the name of a file durable by syncing its folder. */
 static bool sync_folder_of(const char *path)
 {
     char folder[PATH_MAX];
@@ -76,7 +76,7 @@ int os_file_write(const char *path, struct str text, mode_t mode, bool replace, 
     if (fd < 0)
         return error_set_errno(error, errno, "making %s", path);
     bool good = fchmod(fd, mode) == 0 && write_durably(fd, text);
-    /* link() fails where a file is; rename() would take its place. */
+    /* link() fails if the file exists; rename() would replace it. */
     good = good && (replace ? rename(fresh.data, path) : link(fresh.data, path)) == 0;
     int reason = errno;
     close(fd);
@@ -159,7 +159,8 @@ static bool is_empty(int folder)
     return empty;
 }
 
-/* Is the folder a tmpfs that nobody has used yet? Its root has mode 1777 unless mount(8) was told another. */
+/* Returns whether the folder is an unused tmpfs, whose root has mode 1777 unless mount(8) was given
+ * another. */
 static bool is_fresh_mount(int folder, const struct stat *info)
 {
     struct stat above;

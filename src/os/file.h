@@ -14,36 +14,37 @@
 #include "base/str.h"
 
 /* Reads the file at `path`, of at most `most` bytes, into *ret_text, whose earlier content is released.
- * ERROR_IO: the system refuses; ERROR_LIMIT: the file is larger. */
+ * ERROR_IO: the system refuses, also because there is no such file; ERROR_LIMIT: the file is larger. */
 int os_file_read(const char *path, size_t most, struct buf *ret_text, struct error *error);
 
-/* Makes a file of `text` at `path`, with this mode, whole or not at all; `replace`: also over an old one.
- * After a loss of power it may be missing, or the old one. */
+/* Makes a file of `text` at `path` with this mode, completely or not at all. `replace`: it may replace an old
+ * file; otherwise an existing file is ERROR_IO. After a loss of power the file may be missing, or be the old
+ * one. */
 int os_file_write(const char *path, struct str text, mode_t mode, bool replace, struct error *error);
-/* As os_file_write, over an old one; the file is durable on return. */
+/* As os_file_write with `replace`; the file is durable on return. */
 int os_file_replace(const char *path, struct str text, mode_t mode, struct error *error);
 
-/* Returns in *ret_seed the random number that is kept in the file at `path`, which is made, for this user
- * alone, unless it is there. What it makes of a name cannot be guessed, and stays the same. */
+/* Stores the random number that is kept in the file at `path`. A missing file is made, for this user alone.
+ * Names derived from the number cannot be guessed and stay the same. */
 int os_file_seed(const char *path, uint64_t *ret_seed, struct error *error);
 
-/* Whether `path` names `folder` or something below it, by the names alone; neither ends with a slash. */
+/* Returns whether `path` is `folder` or below it, by the names alone; neither ends with a slash. */
 bool os_path_is_below(const char *path, const char *folder);
 
-/* Finds the uppermost folder on the way to `path`, which is absolute, that a process of this user and
- * group may not pass through; (uid_t)-1 and (gid_t)-1 are nobody in particular. Returns whether there is
- * one, and its path in `ret`. Names behind an absent folder are not looked at. */
+/* Finds the uppermost folder above the absolute `path` that a process of this user and group may not pass
+ * through; (uid_t)-1 and (gid_t)-1 match no owner. Returns whether there is one, with its path in `ret`. The
+ * search ends at an absent folder. */
 bool os_path_barrier(const char *path, uid_t user, gid_t group, char ret[PATH_MAX]);
 
-/* Makes the folder `path` with this mode, and those above it that are absent, or takes the one that is there.
- * Others may then neither list nor write it. Whether they may pass through a folder of root that is there is
- * left as it is; a folder of another user they never pass, whatever `mode` says. ERROR_CONFLICT: the folder,
- * or the link that `path` is, belongs to another user, or others may write into the folder, unless it is an
- * empty file system that was just mounted. */
+/* Makes the folder `path` with this mode, and absent folders above it, or takes over an existing one. Other
+ * users may then neither list nor write it. Only a folder of root may let others pass through: a new one by
+ * `mode`, an existing one as before. ERROR_CONFLICT: the folder, or the link that `path` is, belongs to
+ * another user, or others may write into the folder, unless it is an empty file system that was just
+ * mounted. */
 int os_folder_own(const char *path, mode_t mode, struct error *error);
 
-/* Sets the umask with which this process's files are its user's alone. Folders that root makes may be passed
- * through: tasks of other users reach their own below them. */
+/* Sets the umask so that only this process's user can access its files. Others may pass through folders that
+ * root makes, so that tasks of other users reach their own folders below. */
 void os_umask_own(void);
 
 #endif

@@ -16,7 +16,7 @@ enum { DEPTH_MAX = 512 };
 
 /* --- making --------------------------------------------------------------------------------------- */
 
-/* The mode of a folder that root has made for another user and not given away yet. A marker in the folder
+/* The mode of a folder that root has made for another user and not given away yet. A mark on the folder
  * itself also works on NFS and Lustre, which cannot rename without replacing, and outlives an agent that is
  * killed. */
 enum { UNFINISHED_MODE = S_ISVTX | S_IRWXU };
@@ -26,7 +26,8 @@ bool os_folder_is_unfinished(const struct stat *info)
     return S_ISDIR(info->st_mode) && info->st_uid == geteuid() && (info->st_mode & 07777) == UNFINISHED_MODE;
 }
 
-/* The mode comes last: until then the folder is unfinished, or its user's already. */
+/* Gives the folder to its user and sets its mode. The mode comes last: until then the folder is unfinished,
+ * or already belongs to its user. */
 static int settle(int fd, const char *name, mode_t mode, uid_t user, gid_t group, struct error *error)
 {
     struct stat info;
@@ -91,7 +92,7 @@ static int open_inside(int root, const char *inner)
     return (int)syscall(SYS_openat2, root, inner, &how, sizeof how);
 }
 
-/* Makes the folder that the last of `len` bytes ends, in the one before it; 0, or -1 with errno. */
+/* Makes the folder that the first `len` bytes of `inner` name. Returns 0, or -1 with errno. */
 static int make_inside(int root, char *inner, size_t len, mode_t mode)
 {
     char *slash = memrchr(inner, '/', len), last = inner[len];
@@ -173,7 +174,7 @@ static void remove_entries(int fd, dev_t device, int depth)
         close(fd);
 }
 
-/* Opens also a folder of the caller's that its mode closes. */
+/* Opens a folder to empty it, also one of the caller's that its mode closes. */
 static int open_to_remove(int parent_fd, const char *name)
 {
     const int flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;

@@ -12,8 +12,8 @@
 
 #include "os/namespace.h"
 
-/* Children take the steps of the shim (src/shim/mount.c, root.c). They make system calls alone: other threads
- * may hold locks. */
+/* namespace.c - child processes try the steps of the shim (src/shim/mount.c, root.c). A child makes only
+ * system calls, because other threads may hold locks. */
 
 static int own_mounts(void)
 {

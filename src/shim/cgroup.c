@@ -46,7 +46,7 @@ static uint64_t cpu_quota_us(uint64_t milli)
     return quota < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : quota;
 }
 
-/* A file that not every kernel has: its absence is no failure of the limit. */
+/* Sets a value in a file that not every kernel has; its absence is no failure of the limit. */
 static void set_if_present(struct shim *shim, enum shim_cgroup which, const char *name, const char *value)
 {
     struct text path;
@@ -113,7 +113,7 @@ int cgroup_make(struct shim *shim)
     return -shim->start.cgroup_error;
 }
 
-/* The number after "oom_kill " in memory.events (v2) or memory.oom_control (v1, since Linux 4.13). */
+/* Reads the number after "oom_kill " in memory.events (v2) or memory.oom_control (v1, since Linux 4.13). */
 bool cgroup_oom_killed(const struct shim *shim)
 {
     if (!shim->cgroups.made[SHIM_CGROUP_MEMORY] || shim->header->memory_limit_bytes == 0)

@@ -25,7 +25,7 @@ static void slot_free(struct exec_slot *slot)
     *slot = (struct exec_slot){0};
 }
 
-/* Bytes of the abstract address, which begins with a NUL. */
+/* Makes the abstract address, which begins with a NUL, and returns its length. */
 static socklen_t address_of(uint64_t token, struct sockaddr_un *ret_address)
 {
     static const char digits[] = "0123456789abcdef";
@@ -45,7 +45,8 @@ static bool is_our_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
 }
 
-/* The launcher takes its time-out for an answer where there is no room or no connection. */
+/* Connects to the launcher. If there is no free slot or no connection, the launcher's time-out is the
+ * answer. */
 void exec_connect(struct shim *shim, uint64_t token)
 {
     struct exec_slot *slot = NULL;
@@ -63,8 +64,8 @@ void exec_connect(struct shim *shim, uint64_t token)
         *slot = (struct exec_slot){.fd = fd};
 }
 
-/* Takes every string of the request, with a NULL at the end of each array. False: the request is shorter than
- * it says. */
+/* Takes `count` strings of the request, and adds a NULL. Returns false if the request is shorter than it
+ * claims. */
 static bool take_strings(const char **at, const char *end, uint32_t count, const char **ret_strings)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -110,7 +111,7 @@ static void run_request(struct shim *shim, struct exec_slot *slot, const char *b
         slot_free(slot);
 }
 
-/* The request, with its three descriptors. */
+/* Receives the request with its three descriptors, and runs it. */
 static void take_request(struct shim *shim, struct exec_slot *slot)
 {
     static char bytes[SHIM_EXEC_BYTES_MAX];
@@ -155,7 +156,7 @@ void exec_poll_done(struct shim *shim, const struct pollfd *fds)
             take_request(shim, slot);
             continue;
         }
-        if (slot->pid > 0) /* the launcher says nothing more: it has gone */
+        if (slot->pid > 0) /* the launcher sends nothing more: it has closed */
             kill(-slot->pid, SIGKILL);
         slot_free(slot);
     }

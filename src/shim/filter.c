@@ -1,13 +1,14 @@
-/* filter.c - the system calls that a task may not make, as data and as a program.
+/* filter.c - the blocked system calls, as data and as a program.
  *
  * The list follows the table "significant syscalls blocked by the default profile" of Docker's manual; as
- * there, a capability that the container adds gives back the calls that go with it. Beyond it io_uring is
- * blocked, as newer runtimes do. NUMA policies (mbind, set_mempolicy) are not: ranks bind their memory. Calls
- * that the kernel itself keeps for capabilities which no task has (iopl, nfsservctl, sysfs) are left to it.
+ * there, a capability that the container adds allows the calls that need it. Beyond it io_uring is blocked,
+ * as newer runtimes do. NUMA policies (mbind, set_mempolicy) are not: ranks bind their memory. Calls for
+ * which the kernel requires capabilities that no task has (iopl, nfsservctl, sysfs) are not listed.
  *
  * Everything else is allowed: a blocked call fails with EPERM. clone3 fails with ENOSYS, because the filter
- * cannot read its flags, and C libraries go on to clone. Calls of another architecture (32 bits, x32) fail.
- * The kernel keeps a bitmap of what is always allowed, so that the length of the list costs nothing there.
+ * cannot read its flags, and C libraries then use clone. Calls of another architecture (32 bits, x32) fail.
+ * The kernel keeps a bitmap of calls that are always allowed, so the length of the list costs nothing for
+ * these.
  */
 #include "shim/filter.h"
 
@@ -90,7 +91,7 @@ static const struct {
 enum { BLOCKED = sizeof blocked / sizeof *blocked };
 _Static_assert(2 * BLOCKED + 48 <= FILTER_PROGRAM_MAX, "the longest program has room");
 
-/* Calls that are judged by an argument, or refused in another way. */
+/* Calls that depend on an argument, or fail with another error. */
 struct filter_numbers {
     uint16_t clone, clone3, socket, personality;
 };
@@ -109,7 +110,7 @@ static const struct {
     {LOONGARCH, GENERIC},
 };
 
-/* The bit in the numbers of x32's calls, which come with the architecture of 64 bits. */
+/* The bit in the numbers of x32's calls, which have the architecture of 64-bit calls. */
 #define X32_BIT        UINT32_C(0x40000000)
 #define FIRST_ARGUMENT ((uint32_t)offsetof(struct seccomp_data, args))
 #define NEW_NAMESPACES                                                                                       \
@@ -132,7 +133,8 @@ static void filter_answer(struct filter_program *program, uint32_t error)
     filter_emit(program, BPF_RET | BPF_K, error ? SECCOMP_RET_ERRNO | error : SECCOMP_RET_ALLOW, 0, 0);
 }
 
-/* Lets calls that are decided by their first argument, the accumulator of what follows, skip `len` others. */
+/* Loads the first argument, on which the following instructions decide, for one call; all others skip `len`
+ * instructions. */
 static void filter_argument_of(struct filter_program *program, uint32_t number, uint8_t len)
 {
     filter_emit(program, BPF_JMP | BPF_JEQ | BPF_K, number, 0, (uint8_t)(len + 1));

@@ -1,8 +1,7 @@
-/* filter.h - the system calls that a task may not make: those that container runtimes block by default, as a
- * program for the kernel (seccomp(2), "filter mode"). Pure.
+/* filter.h - builds the kernel's filter program (seccomp(2), "filter mode") that blocks the system calls
+ * which container runtimes block by default. Pure.
  *
- * Each architecture has its own numbers of system calls; those of the 64-bit architectures that came after
- * x86-64 are the same (asm-generic/unistd.h).
+ * x86-64 has its own system call numbers; the later 64-bit architectures share theirs (asm-generic/unistd.h).
  */
 #ifndef PHX_SHIM_FILTER_H
 #define PHX_SHIM_FILTER_H
@@ -19,8 +18,8 @@ struct filter_program {
 };
 
 /* Makes the program for a machine of elf(5) (EM_X86_64, EM_AARCH64, EM_RISCV, EM_LOONGARCH; 64 bits, little
- * endian). `given`: bit N: capability N gives back the calls that go with it. False: no such machine is
- * known, and the program stays. */
+ * endian). Bit N of `given`: the task has capability N, and the calls that need it are allowed. Returns
+ * false, with the program unchanged, if the machine is not known. */
 bool filter_build(struct filter_program *program, uint16_t machine, uint64_t given);
 
 #endif

@@ -7,10 +7,10 @@
 
 #include "shim/parts.h"
 
-/* Why the direct children are enough: a process that loses its parent becomes a direct child of the shim, the
- * reaper of its tree. Killing direct children brings up the next generation, with a SIGCHLD that calls
- * kill_all() again. A process that forks in the meantime turns up in a later round. So this ends when wait
- * reports that there is no child. */
+/* Killing direct children is enough: a process that loses its parent becomes a direct child of the shim, the
+ * reaper of its tree. Each killed generation makes the next one direct children, with a SIGCHLD that calls
+ * kill_all() again, and a process that forks in the meantime is killed in a later round. The work is done
+ * when wait reports no child. */
 
 typedef void child_fn(struct shim *shim, pid_t child, int signal_number);
 
@@ -27,8 +27,8 @@ static void parse_children(struct shim *shim, const char *list, child_fn *visit,
     }
 }
 
-/* The parent's pid from /proc/<pid>/stat: "pid (comm) state ppid"; comm may hold anything, its last ')' ends
- * it. */
+/* Reads the parent's pid from /proc/<pid>/stat: "pid (comm) state ppid"; comm may hold any bytes and ends at
+ * the last ')'. */
 static pid_t parent_of(const char *pid_text)
 {
     struct text path = {.len = 0};
@@ -47,7 +47,7 @@ static pid_t parent_of(const char *pid_text)
     return parent;
 }
 
-/* For kernels without CONFIG_PROC_CHILDREN. */
+/* Visits the children on kernels without CONFIG_PROC_CHILDREN. */
 static void scan_processes(struct shim *shim, child_fn *visit, int signal_number)
 {
     _Alignas(struct dirent64) char block[8192];
@@ -67,7 +67,7 @@ static void scan_processes(struct shim *shim, child_fn *visit, int signal_number
 
 static void each_child(struct shim *shim, child_fn *visit, int signal_number)
 {
-    static char list[65536]; /* a cut list is harmless: the rest turns up in the next round */
+    static char list[65536]; /* a cut list is harmless: the next round finds the rest */
     struct text path = {.len = 0};
     text_add(&path, "/proc/self/task/");
     text_add_number(&path, (uint64_t)shim->pid);
@@ -104,8 +104,8 @@ void kill_softly(struct shim *shim, int signal_number)
 void kill_all(struct shim *shim)
 {
     cgroup_kill(shim);
-    /* The group's number stays taken while a member lives; once the task is reaped and the group empty it
-     * could be reused, so after that only our own children are signalled. */
+    /* The group's number stays in use while a member lives. Once the task is reaped and the group is empty,
+     * the number may be reused, so only our own children are signalled from then on. */
     if (!shim->task_dead)
         kill(-shim->task, SIGKILL);
     each_child(shim, signal_child, SIGKILL);

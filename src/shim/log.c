@@ -34,7 +34,8 @@ static void part_name(struct text *text, const char *file, uint32_t part)
     }
 }
 
-/* log -> log.1 -> ... ; the oldest goes. A reader that has the old file open reads it to its end first. */
+/* Renames log -> log.1 -> ... and drops the oldest. A reader that has the old file open reads it to its end
+ * first. */
 static void rotate(struct task_log *log)
 {
     struct text from, to;
@@ -57,7 +58,7 @@ static void rotate(struct task_log *log)
 }
 
 /* Records when bytes arrived. Bytes that arrive within a millisecond share one record. A task that writes
- * single bytes would fill the disk with records: from a bound on, bytes of a minute share one. */
+ * single bytes would fill the disk with records, so beyond a limit the bytes of a minute share one. */
 static void note_time(struct task_log *log)
 {
     struct shim_log_time time = {log->size, (int64_t)clock_ns(CLOCK_REALTIME)};
@@ -90,7 +91,8 @@ static void append(struct task_log *log, const char *data, size_t len)
     }
 }
 
-/* Parts end at a line's end where one fits, so that no line is torn unless it is longer than the rest. */
+/* Appends output. A part ends at a line's end if one fits, so no line is split unless it is longer than the
+ * rest of the part. */
 void log_write(struct task_log *log, const char *data, size_t len)
 {
     while (log->size + len > log->size_max) {

@@ -1,4 +1,4 @@
-/* phalanx-shim NAME - started by the launcher only; host/launch/shim.h describes its descriptors. */
+/* main.c - phalanx-shim NAME: started by the launcher only; host/launch/shim.h describes its descriptors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +18,8 @@
 #define NS_PER_SECOND UINT64_C(1000000000)
 enum { LEFTOVER_RETRY_MS = 100 }; /* a child that died while the kernel listed them can hide another */
 
-/* Says it to the agent that lives, if any. A full FIFO is no loss: the agent finds it in the task file. */
+/* Sends an event to the current agent, if any. A full FIFO loses nothing: the agent finds the event in the
+ * task file. */
 static void tell(const struct shim *shim, enum shim_event_kind kind)
 {
     struct shim_event event = {
@@ -41,7 +42,7 @@ static void record_start(struct shim *shim)
     tell(shim, SHIM_EVENT_STARTED);
 }
 
-/* Everything is dead: leaves the record and goes. */
+/* Writes the exit record and exits, when all processes are dead. */
 static _Noreturn void finish(struct shim *shim)
 {
     struct shim_exit *record = &shim->exit;
@@ -85,7 +86,7 @@ static bool fence_passed(const struct shim *shim)
     return deadline != 0 && clock_ns(CLOCK_BOOTTIME) >= deadline;
 }
 
-/* Arms the timer for the earliest deadline; acts on those that are due. */
+/* Acts on deadlines that are due, and arms the timer for the earliest other one. */
 static void mind_deadlines(struct shim *shim, int timer)
 {
     uint64_t now = clock_ns(CLOCK_BOOTTIME), next = fence_deadline(shim);
@@ -117,11 +118,11 @@ static void stop(struct shim *shim, uint64_t grace_ms)
         shim->kill_at_ns = kill_at;
     if (first && grace_ns > 0) {
         kill_softly(shim, SIGTERM);
-        kill_softly(shim, SIGCONT); /* a suspended task shall hear it too */
+        kill_softly(shim, SIGCONT); /* a stopped task must receive it too */
     }
 }
 
-/* Reaps every child that has ended; true when no child is left. */
+/* Reaps every child that has ended. Returns true if no child is left. */
 static bool reap(struct shim *shim)
 {
     for (;;) {
@@ -156,7 +157,7 @@ static void handle_signal(struct shim *shim, const struct signalfd_siginfo *info
         exec_connect(shim, info->ssi_ptr);
 }
 
-/* Moves a piece of output to the log; false: there is none now. */
+/* Moves a piece of output to the log. Returns false if there is none now. */
 static bool move_output(struct shim *shim)
 {
     static char block[65536];
@@ -216,7 +217,8 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Opens the folder above that of the log while the machine's paths hold here; -1: the log is elsewhere. */
+/* Opens the folder above the log's own, while the machine's paths are still valid here. Returns -1 if the log
+ * is in the task's directory. */
 static int open_logs(const struct shim *shim)
 {
     static char path[4096];
@@ -228,7 +230,7 @@ static int open_logs(const struct shim *shim)
     return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Enters the log's own folder in that one, or stays in the task's. */
+/* Enters the log's own folder below `logs`, or stays in the task's. */
 static bool enter_logs(const struct shim *shim, int logs)
 {
     if (!shim->log_directory[0])
@@ -245,7 +247,7 @@ int main(void)
     umask(022);
     shim.pid = getpid();
     if (spec_load(&shim) < 0)
-        return 1; /* the launcher finds the task without a record: lost */
+        return 1; /* the launcher finds the task without a record, and reports it as lost */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (fence_passed(&shim)) {
         shim.exit.flags |= SHIM_EXIT_FENCED | SHIM_EXIT_SIGNALED;
@@ -255,7 +257,7 @@ int main(void)
     int logs = open_logs(&shim);
     if (start_task(&shim) < 0)
         finish_unstarted(&shim);
-    /* Only now: on a busy disk the journal can hold up a new file for milliseconds. */
+    /* Only after the start: on a busy disk the journal can delay a new file for milliseconds. */
     if (enter_logs(&shim, logs))
         log_open(&shim.log, shim.header->log_limit_bytes, shim.header->log_files);
     record_start(&shim);

@@ -11,8 +11,8 @@
 
 #include "shim/parts.h"
 
-/* Makes a user namespace that maps our own ids: it gives the right to a mount namespace to users other than
- * root (user_namespaces(7); the kernel wants "deny" before the groups). */
+/* Makes a user namespace that maps our own ids, which gives users other than root the right to a mount
+ * namespace (user_namespaces(7); the kernel requires "deny" before the group map). */
 static int own_users(void)
 {
     struct text users = {.len = 0}, groups = {.len = 0};
@@ -32,8 +32,8 @@ static int own_users(void)
     return result == 0 ? file_write("/proc/self/gid_map", groups.data, groups.len) : result;
 }
 
-/* Makes the mounts slaves, not private: a file system that the machine unmounts later must not stay busy
- * because of us, and our mounts stay inside either way. */
+/* Makes the mounts slaves rather than private: a file system that the machine unmounts later must not stay
+ * busy because of us. Either way our own mounts stay inside. */
 int own_mounts(const struct shim *shim)
 {
     static int result = 1; /* not tried yet */
@@ -49,9 +49,9 @@ int own_mounts(const struct shim *shim)
 
 /* How far a target has been followed. */
 struct target_walk {
-    int folder;   /* what the path names so far (O_PATH) */
-    bool made;    /* it was made by root for this task, or covers a folder of the machine */
-    bool follows; /* a link of another user than root led here: nothing is made by root below */
+    int folder;   /* the file or folder that the path so far names (O_PATH) */
+    bool made;    /* root made it for this task, or it covers a folder of the machine */
+    bool follows; /* a link of a user other than root led here: root makes nothing below */
 };
 
 static int target_create(int folder, const char *name, bool file)
@@ -65,9 +65,9 @@ static int target_create(int folder, const char *name, bool file)
     return 0;
 }
 
-/* Whether root may make `name` for any task that asks: a folder where the machine keeps strangers out, or
- * something in such a folder that is the task's. A file elsewhere may tell programs something, and so may
- * "nologin" (pam_nologin(8)). */
+/* Returns whether root may make `name` for any task: a folder in one where only root may write, or any entry
+ * in a folder that root made for this task. A file elsewhere may mean something to programs, as "nologin"
+ * does (pam_nologin(8)). */
 static bool target_is_harmless(const struct target_walk *walk, const char *name, bool file)
 {
     struct stat info;
@@ -77,7 +77,7 @@ static bool target_is_harmless(const struct target_walk *walk, const char *name,
     return walk->made || (closed && !file && strcmp(name, "nologin") != 0);
 }
 
-/* Makes what is absent with the task's rights, or else as root if that is harmless. */
+/* Makes an absent part of the target with the task's rights, or else as root if that is harmless. */
 static int target_make(const struct shim *shim, struct target_walk *walk, const char *name, bool file)
 {
     const struct shim_header *header = shim->header;
@@ -98,7 +98,7 @@ static int target_make(const struct shim *shim, struct target_walk *walk, const 
     return result;
 }
 
-/* Whether the path so far is a folder that an earlier mount has covered by an empty one. */
+/* Returns whether the path so far is a folder that an earlier mount has covered with an empty one. */
 static bool target_is_covered(const struct shim *shim, const char *path, size_t len)
 {
     for (uint32_t i = 0; i < shim->mount_count; i++) {
@@ -137,7 +137,7 @@ static int target_step(const struct shim *shim, struct target_walk *walk, const 
     return 0;
 }
 
-/* Opens the target of a mount, and makes what is absent of it. Returns a descriptor or a negative errno. */
+/* Opens the target of a mount, and makes its absent parts. Returns a descriptor or a negative errno. */
 static int open_target(const struct shim *shim, const struct mount_spec *spec)
 {
     static char path[4096];
@@ -165,8 +165,9 @@ static int open_target(const struct shim *shim, const struct mount_spec *spec)
     return result;
 }
 
-/* For kernels before 5.12, which change a mount by its path alone: a task that changes the path meanwhile
- * keeps its mount writable. In a user namespace flags that the machine has set stay set, and are named. */
+/* For kernels before 5.12, which change a mount by its path alone: a task that changes the path at that
+ * moment keeps its mount writable. In a user namespace, flags that the machine has set cannot be cleared and
+ * must be repeated. */
 static int make_read_only(const char *target)
 {
     static const unsigned long more[] = {0, MS_NOSUID | MS_NODEV, MS_NOSUID | MS_NODEV | MS_NOEXEC};
@@ -177,7 +178,8 @@ static int make_read_only(const char *target)
     return -errno;
 }
 
-/* Lays a small empty folder over the target. It stays writable: later mounts make their targets in it. */
+/* Mounts a small empty folder over the target. The folder stays writable, because later mounts make their
+ * targets in it. */
 static int hide(const char *target)
 {
     const char *options = "mode=755,size=1m,nr_inodes=1k";
@@ -190,14 +192,14 @@ static void name_descriptor(struct text *path, int fd)
     text_add_number(path, (uint64_t)fd);
 }
 
-/* Binds the source to the target. A change of their paths meanwhile does not lead the mount elsewhere:
- * descriptors name both ends. */
+/* Binds the source to the target. Descriptors name both ends, so a change of the paths does not lead the
+ * mount elsewhere. */
 static int bind_one(const struct mount_spec *spec, int source, int target)
 {
     struct text from = {.len = 0}, to = {.len = 0};
     bool read_only = spec->letters[1] == SHIM_MOUNT_READ_ONLY;
     int result = read_only ? bind_read_only(source, target) : 0;
-    /* EPERM: from a filter of the container around us that does not know these calls. */
+    /* EPERM comes from a system call filter around us that does not know these calls. */
     if (read_only && result != -ENOSYS && result != -EPERM)
         return result;
     name_descriptor(&from, source);
@@ -219,7 +221,7 @@ static int mount_one(const struct shim *shim, const struct mount_spec *spec, int
     return result;
 }
 
-/* Notes the error of a mount; the task runs on if the mount is optional, < 0 otherwise. */
+/* Notes the error of a mount. Returns 0 if the mount is optional, < 0 otherwise. */
 static int judge(struct shim *shim, uint32_t i, int result)
 {
     if (result == 0)
@@ -235,8 +237,9 @@ static int judge(struct shim *shim, uint32_t i, int result)
     return result;
 }
 
-/* Opens what the mount shows; a negative errno otherwise. The kernel follows no link out of the source, so
- * that a task that changes the volume meanwhile cannot lead the mount elsewhere. */
+/* Opens the file or directory that the mount shows; returns a negative errno on failure. The kernel follows
+ * no link out of the source, so a task that changes the volume at that moment cannot lead the mount
+ * elsewhere. */
 static int open_source(const struct mount_spec *spec)
 {
     if (spec->letters[0] == SHIM_MOUNT_HIDDEN)
@@ -265,9 +268,9 @@ static int mount_root(struct shim *shim, const int *sources)
     return result < 0 ? result : 1;
 }
 
-/* All sources are opened before the first mount, which may hide those of others. They are opened in the new
- * namespace: the kernel binds nothing from another one. The hosts file has its turn among the others: behind
- * what is mounted at /etc, before what is at its own place. */
+/* All sources are opened before the first mount, because a mount may hide the sources of others, and in the
+ * new namespace, because the kernel binds nothing from another one. The hosts file is mounted in order: after
+ * mounts at /etc, before a mount at its own place. */
 int mount_all(struct shim *shim)
 {
     static int sources[SHIM_MOUNTS_MAX];

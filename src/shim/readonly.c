@@ -2,9 +2,9 @@
  * systems becomes read-only.
  *
  * The child of the shim does the latter, in a further mount namespace, because the shim itself still writes
- * logs and cgroups. What stays writable: the task's mounts that are (volumes, /tmp, its folder), /proc and
- * /dev. A mount that the machine has read-only stays so. File systems that the machine has mounted below a
- * volume become read-only.
+ * logs and cgroups. The task's writable mounts (volumes, /tmp, its folder), /proc and /dev stay writable. A
+ * mount that is read-only on the machine stays so. File systems that the machine has mounted below a volume
+ * become read-only.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
-/* root.c - a root file system of the task's own: the machine's files, over which the task's changes lie.
+/* root.c - the task's own root file system: the machine's files, with the task's changes on top.
  *
  * An overlay (Documentation/filesystems/overlayfs.rst of Linux) of the machine's root file system, with a
- * tmpfs for the changes: making it takes a fraction of a millisecond, several on a disk, and nothing is left
- * of it at the task's end. Other file systems that are mounted on the machine are not in it: the task's
- * further mounts bring those that it sees. The machine's root stays mounted in a folder of the new one until
- * those mounts are made, because the kernel binds nothing from outside of the mount namespace. */
+ * tmpfs for the changes: the mount takes a fraction of a millisecond (several with changes on a disk), and
+ * nothing remains at the task's end. Other file systems that are mounted on the machine are not part of it:
+ * the task's further mounts bring those that it sees. The machine's root stays mounted in a folder of the new
+ * one until those mounts are made, because the kernel binds nothing from outside of the mount namespace. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -14,7 +14,7 @@
 
 #include "shim/parts.h"
 
-#define MACHINE       "/.phalanx-machine" /* where the machine's root is meanwhile */
+#define MACHINE       "/.phalanx-machine" /* where the machine's root is until root_leave() */
 #define CHANGES_LIMIT "mode=755,size=1g"  /* docs/pods.md tells it */
 
 static const char *below(struct text *path, int folder, const char *name)
@@ -36,7 +36,7 @@ static int mount_overlay(int folder, const char *root)
     return mount("overlay", root, "overlay", 0, options.data) < 0 ? -errno : 0;
 }
 
-/* Makes the overlay in the tmpfs `folder`, and this process's root of it. */
+/* Makes the overlay in the tmpfs `folder`, and makes it this process's root. */
 static int enter(int folder)
 {
     struct text root, path;
@@ -45,7 +45,7 @@ static int enter(int folder)
         mkdirat(folder, "root", 0755) < 0)
         return -errno;
     int result = mount_overlay(folder, root.data);
-    /* Descriptors have names in /proc alone, so it comes first. */
+    /* Descriptors have names only in /proc, so /proc is mounted first. */
     if (result == 0 &&
         (mount("/proc", below(&path, folder, "/root/proc"), NULL, MS_BIND | MS_REC, NULL) < 0 ||
          mkdir(below(&path, folder, "/root" MACHINE), 0700) < 0 ||

@@ -12,7 +12,7 @@ extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 
 int filter_calls(const struct shim *shim)
 {
-    static struct filter_program program; /* a command beside the task makes it anew */
+    static struct filter_program program; /* built again for a command beside the task */
     const struct shim_header *header = shim->header;
     uint64_t given = header->flags & SHIM_BOUND ? header->capabilities : 0;
     if (!filter_build(&program, __ehdr_start.e_machine, given))

@@ -9,7 +9,7 @@ struct reader {
     const char *at, *end;
 };
 
-/* The next string, NULL when the file ends before its NUL. */
+/* Returns the next string, or NULL if the file ends before its NUL. */
 static const char *next_string(struct reader *reader)
 {
     const char *start = reader->at;
@@ -20,7 +20,7 @@ static const char *next_string(struct reader *reader)
     return start;
 }
 
-/* A text of known length, followed by a NUL. */
+/* Returns the next text, of known length and followed by a NUL, or NULL. */
 static const char *next_text(struct reader *reader, uint32_t len)
 {
     if ((size_t)(reader->end - reader->at) <= len || reader->at[len] != 0)

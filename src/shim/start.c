@@ -16,8 +16,8 @@
 
 #include "shim/parts.h"
 
-/* Mounts the hosts file over /etc/hosts. Minimal images have no such file to mount on: an empty one means the
- * same to the machine, so it is made where the rights suffice. */
+/* Mounts the hosts file over /etc/hosts. Minimal images have no such file to mount on. An empty file means
+ * the same to the machine, so one is made if the rights suffice. */
 static int cover_hosts(const struct shim *shim)
 {
     int result = own_mounts(shim);
@@ -80,8 +80,8 @@ static void join_cgroups(struct shim *shim)
         file_write("/proc/self/oom_score_adj", "0", 1);
 }
 
-/* Bounds what root, or a program with capabilities of its own, can have from here on. The kernel refuses this
- * to users without privileges, whose tasks have none to lose. */
+/* Limits the capabilities of root, and of programs with file capabilities, from here on. The kernel refuses
+ * this to users without privileges, whose tasks have none to lose. */
 static void bound_capabilities(struct shim *shim)
 {
     const struct shim_header *header = shim->header;
@@ -90,12 +90,13 @@ static void bound_capabilities(struct shim *shim)
     for (unsigned i = 0; i < 64; i++)
         if (!(header->capabilities >> i & 1) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0) {
             if (errno == EINVAL || (errno == EPERM && header->flags & SHIM_UNPRIVILEGED))
-                return; /* the kernel knows no more of them */
+                return; /* the kernel has no further capabilities */
             give_up(shim, SHIM_STAGE_PRIVILEGES, errno);
         }
 }
 
-/* Root installs the filter before the change of user: who may gain privileges later could not after it. */
+/* Root installs the filter before the change of user: a user who may gain privileges could not install it
+ * afterwards. */
 static void forgo_privileges(struct shim *shim)
 {
     uint32_t flags = shim->header->flags;
@@ -111,7 +112,7 @@ static void set_user(struct shim *shim)
     const struct shim_header *header = shim->header;
     if (!(header->flags & SHIM_SET_USER))
         return;
-    /* Raw calls: glibc's own would tell other threads, of which there are none. */
+    /* Raw calls, as glibc's would signal other threads, of which there are none. */
     if (syscall(SYS_setgroups, header->group_count, header->groups) < 0 ||
         syscall(SYS_setresgid, header->group_id, header->group_id, header->group_id) < 0 ||
         syscall(SYS_setresuid, header->user_id, header->user_id, header->user_id) < 0)
@@ -126,7 +127,8 @@ static const char *path_variable(const struct shim *shim)
     return "";
 }
 
-/* As execvp: the first file of that name in PATH that runs; a file that may not be executed is remembered. */
+/* Executes the command as execvp does: the first file of that name in PATH that can run. Returns the errno,
+ * EACCES in favour of ENOENT. */
 static int execute(struct shim *shim)
 {
     const char *command = shim->argv[0];
@@ -163,7 +165,7 @@ static _Noreturn void become(struct shim *shim, const int fds[3], bool tty)
             give_up(shim, SHIM_STAGE_PROCESS, errno);
     for (int fd = SHIM_FD_TASK; fd < SHIM_FD_FREE; fd++) /* the tether and the lock are the shim's alone */
         close(fd);
-    setsid(); /* process group and session of its own */
+    setsid(); /* its own process group and session */
     if (tty && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
         give_up(shim, SHIM_STAGE_PROCESS, errno);
     set_limit(shim, RLIMIT_NOFILE, &shim->header->nofile);
@@ -175,7 +177,7 @@ static _Noreturn void become(struct shim *shim, const int fds[3], bool tty)
     bound_capabilities(shim);
     forgo_privileges(shim);
     set_user(shim);
-    /* After the change of user, which clears it. The shim may have died before. */
+    /* Set after the change of user, which clears it. The shim may have died before. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != shim->pid)
         _exit(127);
@@ -226,8 +228,8 @@ int start_task(struct shim *shim)
     return 0;
 }
 
-/* Starts a command beside the task. The child finds its command in the place of the task's; its report of a
- * failure is moved from the place of the task's. */
+/* Starts a command beside the task. The child reads its command from the fields of the task's, and reports a
+ * failure in the task's; both are restored afterwards. */
 pid_t start_exec(struct shim *shim, const struct exec_command *command, enum shim_stage *ret_stage)
 {
     const char **argv = shim->argv, **envp = shim->envp;

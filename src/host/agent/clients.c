@@ -1,4 +1,4 @@
-/* clients.c - connections of libphalanx, each of a process of one task (sockets.c). */
+/* clients.c - connections of libphalanx; each is that of one task's process (sockets.c). */
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -15,9 +15,9 @@ struct client {
     uint64_t id;
     struct buf in; /* the beginning of a frame */
     bool closing;
-    obj_id task;       /* whose socket it came by */
+    obj_id task;       /* the task whose socket it connected to */
     struct ucred peer; /* the process that connected */
-    bool joined;       /* it has said JOIN */
+    bool joined;       /* it has sent JOIN */
     struct store_client store; /* of its JOIN */
 };
 
@@ -58,8 +58,8 @@ static void client_left(struct client *client)
     local_step(machine, event);
 }
 
-/* Closes the connection of a process that speaks for a task without being one of its processes. A line a
- * second is enough: strangers shall not fill the log. */
+/* Closes the connection of a process that speaks for a task without being one of its processes. Notes at most
+ * one a second, so that strangers cannot fill the log. */
 static void client_refuse(struct client *client, const char *did)
 {
     struct live *live = client->live;
@@ -96,7 +96,7 @@ static void client_send(struct client *client, const struct jobwire_message *mes
         written = rc > 0 ? (size_t)rc : 0;
     }
     if (written == len || uv_stream_get_write_queue_size((uv_stream_t *)&client->pipe) > CLIENT_QUEUE_MAX)
-        return; /* a task that does not read loses notices, not memory of ours */
+        return; /* a task that does not read loses notices, but costs no memory */
     struct client_write *rest = mem_alloc(sizeof *rest);
     rest->len = len - written;
     memcpy(rest->bytes, bytes + written, rest->len);
@@ -203,7 +203,7 @@ static int64_t to_step(uint64_t step)
     return step > INT64_MAX ? INT64_MAX : (int64_t)step;
 }
 
-/* Names point into the message. */
+/* Copies a step. Its names point into the message. */
 static void fill_step(const struct jobwire_step *from, struct task_step *ret)
 {
     int64_t first = to_step(from->first);
@@ -307,13 +307,13 @@ static void on_client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *b
 
 static void on_client_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
-    static char shared[CLIENT_READ_BYTES]; /* read and handed on at once, always on one thread */
+    static char shared[CLIENT_READ_BYTES]; /* bytes are read and passed on at once, always on one thread */
     *buffer = uv_buf_init(shared, sizeof shared);
 }
 
 /* --- beginning of a connection ---------------------------------------------------------------------- */
 
-/* The process at the other end, as it was when it connected. */
+/* Returns whether the process that made the connection belongs to the task. */
 static bool is_of_task(const struct client *client)
 {
     obj_id task;

@@ -78,5 +78,5 @@ void local_cluster_stranger(struct local_machine *machine, uint64_t cluster)
     else
         buf_printf(&text, "simulated machines move when their agent starts again");
     local_warn(machine, buf_str(&text));
-    machine->welcomed = false; /* its own controller's return is news */
+    machine->welcomed = false; /* note the return of its own controller again */
 }

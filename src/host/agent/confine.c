@@ -1,16 +1,16 @@
-/* confine.c - what a task may do and see beside what its user already rules out.
+/* confine.c - what a task may do and see, beyond the limits of its user.
  *
  * Privileges: the capability bounding set is what container runtimes give by default, with what the container
- * adds and drops; no program gives new privileges, unless allowPrivilegeEscalation or privileged says so.
+ * adds and drops; no program gains new privileges, unless allowPrivilegeEscalation or privileged is set.
  *
- * Calls: system calls that containers may not make by default are blocked (shim/seccomp.c), unless --seccomp
- * off, privileged or a seccompProfile of type Unconfined says so.
+ * Calls: system calls that container runtimes block by default are blocked (shim/seccomp.c), except with
+ * --seccomp off, privileged or a seccompProfile of type Unconfined.
  *
- * Sight: in the task's mount namespace an empty folder lies over the agent's state, the folder of claims, and
- * the paths of --hide; in it the task finds its own folders again. A folder above them that the task's user
- * may not pass through (/root) is covered too, so that what lies below it can be reached.
+ * Sight: in the task's mount namespace an empty folder covers the agent's state, the folder of claims, and
+ * the paths of --hide; the task's own folders are mounted in it again. A folder above them that the task's
+ * user may not pass through (/root) is covered too, so that mounts below it can be reached.
  *
- * Where the machine allows no mount namespace, tasks run without and the agent says so once, unless
+ * If the machine allows no mount namespace, tasks run without one, which the agent notes once, unless
  * --isolation=require was given. A task that then cannot reach its own folder does not start.
  */
 #include <errno.h>
@@ -67,7 +67,7 @@ void local_confine_done(struct live *live)
 struct cover {
     struct arena *arena;
     struct launch_spec *spec;
-    struct launch_mount *mounts; /* room for COVERS_MAX more */
+    struct launch_mount *mounts; /* with space for COVERS_MAX more */
     size_t count;
     bool optional;
 };
@@ -87,7 +87,7 @@ static void add(struct cover *cover, const struct launch_mount *mount)
         cover->mounts[cover->count++] = *mount;
 }
 
-/* Is the path closed to the task's user by its mode alone, or covered with a folder above it? */
+/* Returns whether the path is closed to the task's user by its mode, or covered with a folder above it. */
 static bool is_closed(const struct cover *cover, const char *path, const struct stat *info)
 {
     bool other = cover->spec->set_user && info->st_uid != cover->spec->user_id;
@@ -98,7 +98,7 @@ static bool is_closed(const struct cover *cover, const char *path, const struct 
            (info->st_gid != cover->spec->group_id || !(info->st_mode & S_IRWXG));
 }
 
-/* A file is covered by the null device, a folder by an empty one. */
+/* Covers a file with the null device, or a folder with an empty one. */
 static void cover_path(struct cover *cover, const char *path)
 {
     struct stat info;
@@ -112,7 +112,8 @@ static void cover_path(struct cover *cover, const char *path)
                                       .optional = cover->optional});
 }
 
-/* Finds the uppermost folder on the way to `path` that the task's user cannot pass through; NULL: none. */
+/* Returns the uppermost folder above `path` that the task's user cannot pass through, or NULL if there is
+ * none. */
 static const char *find_barrier(struct arena *arena, const struct launch_spec *spec, const char *path)
 {
     char barrier[PATH_MAX];
@@ -120,7 +121,7 @@ static const char *find_barrier(struct arena *arena, const struct launch_spec *s
     return found ? arena_strdup(arena, str_from(barrier)) : NULL;
 }
 
-/* Has a folder that the task needs stay in its sight and reach. */
+/* Keeps a folder that the task needs visible and reachable. */
 static void keep_needed(struct cover *cover, const struct live *live, const char *path)
 {
     const struct launch_spec *spec = cover->spec;
@@ -191,7 +192,7 @@ static void cover_all(struct live *live, const struct task_launch *launch, struc
     spec->mount_count = cover.count;
 }
 
-/* Without mounts a folder that the task's user cannot pass through stays in its way. */
+/* Without mounts, checks that the task's user can pass through the folders above its own. */
 static int check_reach(const struct live *live, struct arena *arena, const struct launch_spec *spec,
                        struct error *error)
 {
@@ -214,7 +215,7 @@ static void keep_writable(struct cover *cover, const char *path)
         add(cover, &(struct launch_mount){.source = path, .target = path});
 }
 
-/* With a read-only root file system: mounts what the task needs to write to over itself. */
+/* With a read-only root file system: mounts folders that the task must write to over themselves. */
 static void add_writable(const struct live *live, const struct task_launch *launch, struct arena *arena,
                          struct launch_spec *spec)
 {

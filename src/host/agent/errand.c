@@ -1,5 +1,6 @@
-/* errand.c - errands of the controller (core/errand/errand.h): each is a child process in a process group of
- * its own, with the state directory as its working directory, and ends with all processes that it started.
+/* errand.c - errands of the controller (core/errand/errand.h): each is a child process in its own process
+ * group, with the state directory as its working directory. An errand ends with all processes that it
+ * started.
  *
  *   HOOK            the script HOOKS/NAME that its body names, with the body's variables as environment
  *   QUALIFY, PAIR   this program: phalanx qualify --order BODY, phalanx qualify pair --order BODY
@@ -24,7 +25,7 @@
 
 enum { HOOK_NAME_MAX = 64, HOOK_VARIABLES_MAX = 64 };
 #define HOOKS_DEFAULT "/etc/phalanx/hooks"
-/* An errand of the agent's own, of which the controller knows nothing. */
+/* The uid of the agent's own errands, which the controller does not know. */
 #define NOBODYS         0
 #define HEAL_TIMEOUT_NS (60 * NS_PER_SECOND)
 #define HOOK_PATH       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -45,7 +46,7 @@ struct errand_run {
     struct arena arena;
 };
 
-/* The parts of a child's command line; all from the run's arena. */
+/* The parts of a child's command line; all are in the run's arena. */
 struct command {
     const char *path;
     const char **argv, **env; /* NULL at the end; env NULL: the agent's */
@@ -66,7 +67,7 @@ static void handle_gone(uv_handle_t *handle)
     local_part_closed(host);
 }
 
-/* Kills the rest of the group. The child itself was reaped, or is reaped here. */
+/* Kills the rest of the process group, and reaps the child unless that is done. */
 static void end_processes(struct errand_run *run)
 {
     if (run->pid <= 0)
@@ -96,7 +97,7 @@ static void let_go(struct errand_run *run)
     run->fd = run->pidfd = -1;
 }
 
-/* Replaces bytes that may not reach the controller, which takes UTF-8 without NUL. */
+/* Replaces bytes that the controller does not accept, which takes UTF-8 without NUL. */
 static void clean(struct buf *text)
 {
     size_t at = 0;
@@ -160,7 +161,7 @@ static void on_exit_(uv_poll_t *poll, int status, int events)
     pid_t pid = waitpid(run->pid, &how, WNOHANG);
     if (pid == 0 || (pid < 0 && errno == EINTR))
         return;
-    kill(-run->pid, SIGKILL); /* what it left behind */
+    kill(-run->pid, SIGKILL); /* the processes that it left */
     run->pid = 0;
     take_output(run);
     int32_t code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
@@ -346,7 +347,7 @@ static int make_command(struct errand_run *run, struct command *command, struct 
 
 /* --- begin and stop ------------------------------------------------------------------------------------- */
 
-/* From the loop, since an end must not come while effects are carried out. */
+/* Called from the loop, because an end must not be fed while effects are carried out. */
 static void on_begin(uv_timer_t *timer)
 {
     struct errand_run *run = timer->data;

@@ -1,9 +1,9 @@
 /* exec.c - commands beside tasks: EXEC_OPEN and the messages of its stream (core/agent/message.h).
  *
- * The command is the shim's child (launch_exec); this file has the three pipes, or the terminal, between it
- * and the controller. Memory is bounded: the controller may send as much as the agent has offered
- * (INPUT_BYTES) and not yet written; the agent sends what it reads at once, never more than the controller
- * has offered. */
+ * The command is the shim's child (launch_exec); this file moves bytes between the controller and the
+ * command's three pipes, or its terminal. Memory is bounded: the controller may send only INPUT_BYTES more
+ * than the agent has written; the agent sends output at once, never more than the controller has offered to
+ * take. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 enum {
     EXECS_MAX = 64, /* of one machine */
     INPUT_BYTES = 256 * 1024,
-    GRANT_BYTES = 64 * 1024, /* credit is given back in pieces of this size */
+    GRANT_BYTES = 64 * 1024, /* credit is returned in pieces of this size */
     CHUNK_BYTES = 16 * 1024,
     TURN_CHUNKS = 16, /* of one command before others have their turn */
 };
@@ -37,7 +37,7 @@ struct exec {
     bool tty, input_over, ended, gone;
     int exit_code;
     uint64_t credit; /* bytes that the controller still takes */
-    uint64_t owed;   /* credit that we have not given back yet */
+    uint64_t owed;   /* credit that we have not returned yet */
 };
 
 static void pump(struct exec *exec);
@@ -135,7 +135,7 @@ static void give_credit(struct exec *exec, size_t used)
     exec->owed = 0;
 }
 
-/* True when all there is has been written. */
+/* Writes input to the command. Returns true if all received input has been written. */
 static bool write_input(struct exec *exec)
 {
     while (exec->written < exec->input.len) {
@@ -209,8 +209,8 @@ static void want(struct exec *exec, enum end end, bool wanted, int events)
         uv_poll_stop(&exec->polls[end]);
 }
 
-/* Moves all bytes that can be moved. After the end of the command: the bytes in its pipes, but no later
- * output of processes that it left behind. */
+/* Moves all bytes that can be moved. After the command's end these are the bytes in its pipes, but no later
+ * output of processes that it left. */
 static void pump(struct exec *exec)
 {
     bool written = write_input(exec);
@@ -252,7 +252,7 @@ static int prepare_pipes(struct exec *exec, bool input, int theirs[3], struct er
     return 0;
 }
 
-/* Reading and writing are polled apart, which takes two descriptors. */
+/* Opens the terminal. Reading and writing are polled separately, which takes two descriptors. */
 static int prepare_terminal(struct exec *exec, int theirs[3], struct error *error)
 {
     char path[64];

@@ -1,9 +1,9 @@
-/* faults.c - takes reports of daemons about the machine: POST /v1/faults at a Unix socket in the state
+/* faults.c - accepts reports of daemons about the machine: POST /v1/faults at a Unix socket in the state
  * directory (report.h describes the body). Every process that may write to the socket may report: its mode is
  * 0660, and its owner and group are the agent's.
  *
- * Signals are treated like those of probes: kept until the controller has them, and equal ones are one. A
- * daemon that runs wild is held to SIGNALS_A_SECOND, with SIGNALS_AT_ONCE ahead, and gets 429. */
+ * Signals are treated like those of probes: kept until the controller has them, and equal ones count as one.
+ * A daemon may report SIGNALS_A_SECOND, with bursts of SIGNALS_AT_ONCE; beyond that it gets 429. */
 #include "base/hash.h"
 #include "host/http/door.h"
 #include "host/agent/internal.h"
@@ -15,7 +15,7 @@ enum { SIGNALS_A_SECOND = 100, SIGNALS_AT_ONCE = 1000 };
 struct fault_door {
     struct live *live;
     struct door *server;
-    int64_t busy_ns; /* boot time until which the signals so far would take at the rate */
+    int64_t busy_ns; /* boot time at which the signals so far would end at the allowed rate */
 };
 
 static void refuse(struct door_answer *answer, int code, const char *why)
@@ -24,7 +24,7 @@ static void refuse(struct door_answer *answer, int code, const char *why)
     buf_printf(&answer->body, "%s\n", why);
 }
 
-/* False: they come too fast; the answer says when to come again. */
+/* Returns false, after an answer with the time to wait, if signals arrive too fast. */
 static bool has_room(struct fault_door *door, size_t count, struct door_answer *answer)
 {
     int64_t now_ns = local_boot_ns();
@@ -69,8 +69,8 @@ static void on_request(void *context, const struct door_request *request, struct
     buf_printf(&answer->body, "{\"accepted\":%zu}\n", count);
 }
 
-/* A path in sun_path has 108 bytes; a longer one is replaced by one that the same state directory gives
- * again, so that daemons find a restarted agent. */
+/* A path in sun_path has 108 bytes. A longer one is replaced by a short one that depends on the state
+ * directory alone, so that daemons find a restarted agent. */
 void agent_socket_path(const char *directory, const char *name, char ret_path[AGENT_SOCKET_PATH_MAX + 1])
 {
     struct buf path BUF_CLEANUP = {0};

@@ -1,8 +1,9 @@
-/* health.c - the machine's probes (host/probes/probes.h) on the agent's loop: their signals go to the agent.
+/* health.c - the machine's probes (host/probes/probes.h) on the agent's loop: their signals are fed to the
+ * agent.
  *
- * The state directory keeps two lines of knowledge across restarts of the agent: "health" has the conditions
- * that stood and where the reading of the kernel log was. A condition that stood then and is not seen in the
- * first whole look of the next agent is over. */
+ * The state directory keeps two lines of knowledge across restarts of the agent: "health" has the lasting
+ * conditions and the position in the kernel log. A condition that lasted then, but is not seen in the next
+ * agent's first complete round of probes, has ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "host/agent/internal.h"
 #include "host/probes/probes.h"
 
-/* A first look that has not ended by then counts as whole: a probe that hangs is a condition of its own. */
+/* A first round that has not ended by then counts as complete: a probe that hangs is a condition itself. */
 #define FIRST_LOOK_NS (60 * NS_PER_SECOND)
 
 struct condition {
@@ -25,16 +26,17 @@ struct health_watch {
     uv_timer_t timer;
     int open_handles;
     char path[PATH_BYTES + 16];
-    VEC(struct condition) before; /* that stood when the last agent ended; empty after the first look */
+    /* Conditions that lasted when the last agent ended; empty after the first round. */
+    VEC(struct condition) before;
     int64_t begun_ns;
     bool looked;
-    int64_t again_ns; /* since when a fresh look of all probes is awaited; 0: none is */
+    int64_t again_ns;   /* since when a new run of all probes is awaited; 0: none is */
     struct buf written; /* contents of the file */
 };
 
 /* --- signals ------------------------------------------------------------------------------------------- */
 
-/* Kernel logs may hold any byte; what reaches the controller is UTF-8. */
+/* Makes UTF-8 for the controller of a text from the kernel log, which may hold any byte. */
 static struct str clean(struct str text, char ret_bytes[SIGNAL_EVIDENCE_MAX])
 {
     size_t len = 0, at = 0;
@@ -141,7 +143,7 @@ static void forget_before(struct health_watch *watch)
     vec_done(&watch->before);
 }
 
-/* The first look is whole: conditions that stood before and were not seen again are over. */
+/* Ends the conditions of the last agent that were not seen in the first round, which is complete. */
 static void end_first_look(struct health_watch *watch)
 {
     watch->looked = true;

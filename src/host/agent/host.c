@@ -48,7 +48,7 @@ void local_arm(struct agent_host *host)
         return; /* an earlier wake-up looks again */
     host->armed_ns = due_ns;
     int64_t wait_ns = due_ns - local_boot_ns();
-    uv_update_time(host->loop); /* the timer counts from the loop's own notion of now */
+    uv_update_time(host->loop); /* the timer counts from the loop's cached time */
     uv_timer_start(&host->timer, on_timer,
                    wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0, 0);
 }
@@ -65,7 +65,7 @@ static char *copy_text(const char *text)
     return copy;
 }
 
-/* "{n}" becomes the number. */
+/* Makes a machine's name: "{n}" becomes the number. */
 static char *machine_name(const char *pattern, uint32_t number)
 {
     struct buf name = {0};
@@ -252,7 +252,8 @@ void local_tasks_ended(struct agent_host *host)
     host_close(host);
 }
 
-/* The controller is told, so that what happens to the machine next is not taken for a failure of its. */
+/* Tells the controller that the agent stops, so that the consequences are not taken for a failure of the
+ * machine. */
 static void tell_stop(struct agent_host *host, struct live *live, bool stop_tasks)
 {
     int64_t now_ns = local_wall_ns();

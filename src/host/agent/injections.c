@@ -1,7 +1,7 @@
-/* injections.c - faults on purpose (docs/inject.md) that are in force on this machine, a record each:
- * <state>/injections/N.json. Processes of their own undo them in time, and outlive this agent: the next one
- * leaves what stands until then. If such a process has died, or its injection is overdue, an agent undoes the
- * injection, at its start and once a minute (cmd/inject_order.c).
+/* injections.c - injected faults (docs/inject.md) that are in force on this machine, each with a record:
+ * <state>/injections/N.json. Separate processes undo them in time and outlive this agent, so the next agent
+ * leaves them alone. If such a process has died, or its injection is overdue, an agent undoes the injection,
+ * at its start and once a minute (cmd/inject_order.c).
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { LOOK_MS = 60 * 1000 };
 
-/* Or has ended while no agent was there to be told. */
+/* Returns whether an injection is in force, or has ended while no agent ran. */
 static bool any_stands(const struct live *live)
 {
     char path[PATH_BYTES + 64];

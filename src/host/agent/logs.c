@@ -1,10 +1,10 @@
-/* logs.c - a task's log as LOG_DATA: what is there, then what comes.
+/* logs.c - sends a task's log as LOG_DATA: the existing lines, then new ones.
  *
- * A log is a file and its older parts (launch.h). At opening all parts are opened, oldest first, so that a
- * rotation meanwhile takes nothing away. Following looks at the file's size every FOLLOW_MS: cheap, and the
- * same on every file system. Sent lines wait in the connection's queue; when QUEUE_BYTES are there,
- * reading stops until it is empty. When a line arrived stands in a file beside the log (logtime.h); for a log
- * without one, `since` leaves out parts that were last written before it.
+ * A log is a file and its older parts (launch.h). A stream opens all parts at its start, oldest first, so a
+ * later rotation loses nothing. To follow a log, the file's size is read every FOLLOW_MS: cheap, and the same
+ * on every file system. Sent lines wait in the connection's queue; at QUEUE_BYTES, reading stops until the
+ * queue is empty. A file beside the log has the times at which lines arrived (logtime.h); for a log without
+ * one, `since` leaves out the parts that were last written before it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,14 +87,14 @@ static void part_path(const struct stream *stream, int part, char ret_path[LAUNC
         snprintf(ret_path, LAUNCH_PATH_MAX + 16, "%s.%d", stream->path, part);
 }
 
-/* The file being read is at its end and no longer the current one: opens the one that followed it. */
+/* Opens the file that followed the one being read, which is at its end and no longer the current one. */
 static bool open_successor(struct stream *stream)
 {
     struct stat known;
     char path[LAUNCH_PATH_MAX + 16];
     if (fstat(stream->fds[stream->next], &known) < 0 || same_file(stream->path, &known))
         return false;
-    int part = 0; /* where it is gone altogether, the oldest there is would be as good; take the current */
+    int part = 0; /* if it is gone, the oldest part would do as well; take the current one */
     for (int i = 1; i < PARTS_MAX; i++) {
         part_path(stream, i, path);
         if (same_file(path, &known))
@@ -150,8 +150,8 @@ static bool open_current(struct stream *stream)
     return true;
 }
 
-/* May the container still write? True while it runs or has not been started. Ask before reading: once its end
- * is known, its log is whole. */
+/* Returns whether the container may still write: it runs or has not been started. Call it before reading:
+ * once its end is known, its log is complete. */
 static bool writes_on(const struct stream *stream)
 {
     const struct live *live = stream->live;
@@ -163,7 +163,7 @@ static bool writes_on(const struct stream *stream)
            launch_log_path(live->launcher, stream->process, path, NULL) < 0;
 }
 
-/* The lines of `bytes`, which stand at `offset` of the file that is being read, each behind its time. */
+/* Adds the lines of `bytes`, which are at `offset` of the file being read, each after its time. */
 static void add_times(struct stream *stream, struct str bytes, off_t offset, struct buf *out)
 {
     while (bytes.len > 0) {
@@ -224,13 +224,13 @@ static enum turn read_some(struct stream *stream)
     return TURN_MORE;
 }
 
-/* True when the stream wants to go on at once but others should have their turn. */
+/* Sends more of the stream. Returns true if it has more to send at once, after the other streams' turn. */
 static bool stream_pump(struct stream *stream)
 {
     struct live *live = stream->live;
     for (int done = 0; done < TURN_BYTES; done += CHUNK_BYTES) {
         if (!live->machine->conn || wire_conn_queued(live->machine->conn) >= QUEUE_BYTES)
-            return false; /* `drained` comes back */
+            return false; /* continued by `drained` */
         if (read_some(stream) != TURN_MORE)
             return false;
     }
@@ -255,7 +255,7 @@ void local_logs_pump(struct live *live)
 
 /* --- opening -------------------------------------------------------------------------------------- */
 
-/* The first line that begins at `offset` or behind it. */
+/* Returns the offset of the first line that begins at `offset` or after it. */
 static off_t next_line(int fd, off_t offset)
 {
     static char chunk[CHUNK_BYTES];
@@ -273,7 +273,7 @@ static off_t next_line(int fd, off_t offset)
     }
 }
 
-/* Does anything of this part belong to what was asked for? Then *ret_start says from where. */
+/* Returns whether some of this part belongs to the requested time, and stores from where. */
 static bool part_wanted(struct log_times *times, int fd, int64_t since_ns, off_t *ret_start)
 {
     struct stat info;
@@ -286,7 +286,7 @@ static bool part_wanted(struct log_times *times, int fd, int64_t since_ns, off_t
     return fstat(fd, &info) == 0 && info.st_mtim.tv_sec * NS_PER_SECOND + info.st_mtim.tv_nsec >= since_ns;
 }
 
-/* Opens the parts that were written since; oldest first. */
+/* Opens the parts that were written since then, oldest first. */
 static void open_parts(struct stream *stream, int64_t since_ns)
 {
     if (!find_path(stream))
@@ -312,8 +312,8 @@ static void open_parts(struct stream *stream, int64_t since_ns)
     }
 }
 
-/* Counts back `*lines` line ends in one file; true and the offset of the first line wanted when they are
- * there. */
+/* Counts back *lines line ends in one file. Returns true, with the offset of the first wanted line, if the
+ * file has them. */
 static bool find_tail(int fd, int64_t *lines, bool *last_byte, off_t *ret_offset)
 {
     static char chunk[CHUNK_BYTES];
@@ -324,7 +324,7 @@ static bool find_tail(int fd, int64_t *lines, bool *last_byte, off_t *ret_offset
         if (count <= 0)
             break;
         for (ssize_t i = count; i-- > 0;) {
-            bool ends_text = *last_byte; /* a line end at the very end closes the last line, it begins none */
+            bool ends_text = *last_byte; /* a line end at the file's end ends the last line and begins none */
             *last_byte = false;
             if (chunk[i] != '\n' || ends_text)
                 continue;
@@ -359,7 +359,8 @@ static void seek_tail(struct stream *stream, int64_t lines)
               SEEK_SET);
 }
 
-/* The same request, of the task that had the name in the earlier attempt; task 0: nothing of it is here. */
+/* Returns the request for the task that had the name in the earlier attempt; task 0: this machine has nothing
+ * of it. */
 static struct log_open of_earlier(struct live *live, const struct log_open *open)
 {
     struct log_open its = *open;

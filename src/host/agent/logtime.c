@@ -38,7 +38,7 @@ static uint64_t count_of(const struct log_times *times)
                : 0;
 }
 
-/* The first whose offset is beyond `offset`, or whose time is `since_ns` or later. */
+/* Returns the first entry whose offset is beyond `offset`, or whose time is `since_ns` or later. */
 static uint64_t search(const struct log_times *times, bool by_time, off_t offset, int64_t since_ns)
 {
     uint64_t low = 0, high = count_of(times);

@@ -54,7 +54,7 @@ static void port_tether_welcome(void *context)
     machine->next_tether = -1;
 }
 
-/* Says what to do about a connection that never became one to a controller. */
+/* Returns advice about a connection that failed before a controller answered. */
 static const char *advice(const struct local_machine *machine, enum wire_reason reason, bool opened)
 {
     bool tls = machine->host->tls != NULL;
@@ -77,7 +77,7 @@ static const char *advice(const struct local_machine *machine, enum wire_reason 
                                   : "; it is tried again until it answers";
 }
 
-/* Says why the controller is not reached, now and then (unreached.h). */
+/* Notes from time to time why the controller is not reached (unreached.h). */
 static void complain(struct local_machine *machine, enum wire_reason reason, const char *why, bool opened)
 {
     struct agent_host *host = machine->host;
@@ -174,8 +174,8 @@ static const struct wire_handlers conn_handlers = {
 static const struct wire_handlers tether_handlers = {
     .opened = on_tether_opened, .from_controller = on_message, .closed = on_closed};
 
-/* The kernel's search for a free port becomes slow when half of the 28,000 of one address are taken, so
- * simulated machines on the loopback share one only by the 4,096. */
+/* Chooses the source address of a simulated machine on the loopback, one for each 4,096 machines: the
+ * kernel's search for a free port becomes slow when half of the 28,000 ports of one address are in use. */
 static bool spread_source(const struct local_machine *machine, char ret_source[32])
 {
     const struct agent_host *host = machine->host;
@@ -198,7 +198,7 @@ struct wire_target local_machine_target(const struct local_machine *machine, uin
     const struct agent_host *host = machine->host;
     const struct local_place *at = &host->places[place % host->place_count];
     struct wire_target target = {.host = at->controller, .port = at->port, .source = host->address};
-    if (host->place_count > 1) /* a computer that is gone refuses nothing, and the next one may lead */
+    if (host->place_count > 1) /* a dead computer never refuses, and the next one may lead */
         target.timeout_ms = CONNECT_OF_SEVERAL_MS;
     if (spread_source(machine, ret_source))
         target.source = ret_source;
@@ -210,9 +210,9 @@ static bool port_connect(void *context)
     struct local_machine *machine = context;
     struct agent_host *host = machine->host;
     CHECK(!machine->conn && !machine->tether);
-    if (host->tls) /* a certificate may have been renewed; a broken file leaves the one there was */
+    if (host->tls) /* a certificate may have been renewed; on failure the old one stays */
         (void)wire_tls_reload(host->tls, NULL);
-    /* Conn and tether go to the same one; the next try, to the next one. */
+    /* Session and tether go to one controller; the next try, to the next one. */
     machine->place = (machine->place + 1) % host->place_count;
     struct error error;
     char source[32];
@@ -305,7 +305,7 @@ static void carry_out_live(struct local_machine *machine, const struct agent_eff
     }
 }
 
-/* A simulated machine has no files, no clients and no health of its own. */
+/* Carries out an effect of a simulated machine, which has no files, no clients and no health. */
 static void carry_out_simulated(struct local_machine *machine, const struct agent_effect *effect)
 {
     switch (effect->kind) {
@@ -358,7 +358,7 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     machine->live ? carry_out_live(machine, effect) : carry_out_simulated(machine, effect);
 }
 
-/* Effects that failed come back as events of their own. */
+/* Returns the failures of effects as events. */
 static bool port_next(void *context, struct agent_event *ret_event)
 {
     struct local_machine *machine = context;
@@ -384,7 +384,7 @@ static void port_fed(void *context)
     struct local_machine *machine = context;
     struct agent_host *host = machine->host;
     if (!machine->booted)
-        return; /* the tick that boots it stands in the heap, or will; until then it wants no others */
+        return; /* the tick that boots it is in the heap, or will be; until then it needs no others */
     int64_t deadline_ns = agent_deadline(machine->agent);
     if (machine->due.key != deadline_ns || !heap_has(&machine->due)) {
         if (heap_has(&machine->due))

@@ -1,16 +1,16 @@
-/* memory.c - where tasks hold checkpoints in memory: a folder for each JobSet, on a file system in memory,
- * so that what is held outlives the process that held it, and the agent.
+/* memory.c - where tasks hold checkpoints in memory: a folder for each JobSet, on a file system in memory, so
+ * that checkpoints outlive the process that holds them, and the agent.
  *
  *     <memory-dir>/phalanx-<machine>-<8 random digits>/<JobSet's uid>
  *
- * The agent makes both folders. The upper one is its own (0711 for root, else 0700); the lower one belongs
- * to the user of the JobSet's tasks alone (0700). libphalanx puts files into it at a task's first hold
- * (job/checkpoint/held.h) and lets go of what it holds at a good end. The rest is removed KEEP_S after the
- * JobSet's last task here was forgotten: a restart comes sooner.
+ * The agent makes both folders. The upper one is its own (0711 for root, else 0700); the lower one belongs to
+ * the user of the JobSet's tasks alone (0700). libphalanx puts files into it at a task's first hold
+ * (job/checkpoint/held.h) and removes them at a successful end. Others are removed KEEP_S after the JobSet's
+ * last task here was forgotten: a restart takes less.
  *
- * /dev/shm is everybody's. The digits, from <state>/memory.seed, keep others from putting something in the
- * way; a link or another user's folder that is there nevertheless is refused (os/folder.h), and tasks then
- * hold nothing in memory. */
+ * Every user may write to /dev/shm. The digits, from <state>/memory.seed, keep others from taking the name
+ * first. An existing link or folder of another user is refused (os/folder.h), and tasks then hold nothing in
+ * memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void on_timer(uv_timer_t *timer)
     local_memory_sweep(timer->data);
 }
 
-/* Whether nobody but this user and root can put another folder in the place of one that is in `path`. */
+/* Checks that only this user and root can replace a folder in `path`. */
 static int check_parent(const char *path, struct error *error)
 {
     struct stat info;
@@ -81,7 +81,7 @@ static int make_lower(const struct live *live, const struct task_launch *launch,
     struct container_launch first;
     int fd;
     local_container_launch(launch, 0, &first);
-    /* A cleaner of old files may have been here. */
+    /* A cleaner of old files may have removed it. */
     int rc = os_folder_private(live->memory_dir, os_folder_way(), error);
     if (rc == 0)
         rc = os_folder_make(AT_FDCWD, path, 0700, local_user_of(&first), local_group_of(&first), &fd, error);
@@ -104,7 +104,7 @@ const char *local_memory_env(const struct live *live, const struct task_launch *
     return NULL;
 }
 
-/* The time of the folder is when the JobSet was seen here last. */
+/* Removes an old folder of a JobSet. The folder's time is when the JobSet was last seen here. */
 static void look_at(struct live *live, const char *name, int64_t now_s)
 {
     char path[PATH_BYTES + 64];
@@ -136,7 +136,7 @@ static void on_timer_closed(uv_handle_t *handle)
     local_part_closed(live->machine->host);
 }
 
-/* Nothing is left of an agent whose tasks held nothing. */
+/* Removes empty folders, so that nothing remains of an agent whose tasks held nothing. */
 static void remove_empty(const struct live *live)
 {
     DIR *directory = opendir(live->memory_dir);

@@ -1,6 +1,5 @@
-/* metrics.c - the agent's own numbers, for who scrapes machines: GET /metrics at --metrics, as
- * OpenMetrics 1.0 text (docs/agent.md has the list). Nothing is kept for it but the signals by code; the
- * rest is read when it is asked for. */
+/* metrics.c - the agent's own metrics: GET /metrics at --metrics, as OpenMetrics 1.0 text (docs/agent.md has
+ * the list). Only the signals by code are counted for this; all other values are read at each request. */
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,7 +17,7 @@ struct seen {
 };
 struct agent_metrics {
     struct live *live;
-    struct door *server; /* NULL: nobody may ask */
+    struct door *server; /* NULL: metrics are not served */
     VEC(struct seen) seen;
 };
 

@@ -1,7 +1,7 @@
 /* paces.c - steps of programs without libphalanx, read from their logs by the job's patterns (steplines.h).
  *
- * Each PERIOD_MS the new bytes of a watched log are read, TURN_BYTES of each at most; what is beyond is
- * passed over. So a turn costs at most TURN_BYTES x 2 x LINE_PROGRAM_MAX simple steps, whatever a log says.
+ * Each PERIOD_MS at most TURN_BYTES of new bytes are read of each watched log; earlier ones are skipped. So a
+ * turn costs at most TURN_BYTES x 2 x LINE_PROGRAM_MAX simple steps, whatever the log contains.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ static void open_log(struct pace_watch *watch)
         lseek(watch->fd, 0, SEEK_END);
 }
 
-/* The log was rotated: the next file goes on where this one ended. */
+/* Opens the current file if the log was rotated; it continues where the old one ended. */
 static void reopen(struct pace_watch *watch)
 {
     char path[LAUNCH_PATH_MAX];

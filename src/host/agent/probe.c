@@ -70,7 +70,7 @@ void probe_watch(struct probe_run *probe, int events, uv_poll_cb on_poll)
 
 /* --- commands ------------------------------------------------------------------------------------- */
 
-/* Takes what is there; only the first PROBE_OUTPUT_MAX bytes are kept. */
+/* Reads the available output; only the first PROBE_OUTPUT_MAX bytes are kept. */
 static void take_output(struct probe_run *probe)
 {
     char chunk[4096];
@@ -156,7 +156,7 @@ static void on_timeout(uv_timer_t *timer)
         probe_done(probe, false, "timed out");
 }
 
-/* From the loop, since a result must not come while effects are carried out. */
+/* Called from the loop, because a result must not be fed while effects are carried out. */
 static void on_begin(uv_timer_t *timer)
 {
     struct probe_run *probe = timer->data;
@@ -182,7 +182,7 @@ void local_probe_run(struct live *live, const struct agent_effect *effect)
                                 .limit_ns = effect->act.timeout_ns,
                                 .fd = -1};
     copy = ARENA_NEW(&probe->arena, struct container_launch);
-    container_launch_copy(&probe->arena, &from, copy); /* the container may be gone before its hook is */
+    container_launch_copy(&probe->arena, &from, copy); /* the container may end before its hook does */
     probe->action = &copy->post_start;
     list_append(&live->probes, &probe->node);
     live->probe_count++;

@@ -17,15 +17,15 @@ struct probe_run {
     enum container_act act;
     struct arena arena;
     const struct container_action *action; /* in `arena` */
-    bool gone;                             /* out of the list; freed with its last handle */
-    int handles;                           /* libuv's that are open, and the look-up of a name */
+    bool gone;                             /* removed from the list; freed with its last handle */
+    int handles;                           /* open libuv handles, and the look-up of a name */
     uv_timer_t timer;
     int64_t limit_ns; /* INT64_MAX: none */
     int fd;           /* output of the command, or the connection; -1: none */
     bool polled;
     uv_poll_t poll;
-    struct buf in; /* what came: output, or the answer */
-    bool exited;   /* the command */
+    struct buf in; /* received bytes: the command's output, or the answer */
+    bool exited;   /* the command has exited */
     struct launch_exec *exec;
     /* probe_net.c */
     struct buf request;
@@ -36,12 +36,12 @@ struct probe_run {
     uv_getaddrinfo_t lookup;
 };
 
-/* Says the result and lets go of all; `why` is not needed when it is ok. */
+/* Reports the result and releases the probe. `why` may be NULL if `ok`. */
 void probe_done(struct probe_run *probe, bool ok, const char *why);
 void probe_watch(struct probe_run *probe, int events, uv_poll_cb on_poll);
-void probe_handle_gone(struct probe_run *probe); /* one of `handles` */
-/* Connects, and asks where it is HTTP; probe_done tells. Not from inside a step. */
+void probe_handle_gone(struct probe_run *probe); /* counts one of `handles` as closed */
+/* Connects and, for HTTP, sends the request. The result is passed to probe_done(). Not from inside a step. */
 void probe_net_begin(struct probe_run *probe);
-void probe_net_end(struct probe_run *probe); /* frees what is its own */
+void probe_net_end(struct probe_run *probe); /* frees the TLS session and other members of probe_net.c */
 
 #endif

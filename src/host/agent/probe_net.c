@@ -1,6 +1,6 @@
-/* probe_net.c - does it accept a connection; does it answer an HTTP request with 200 to 399. One request on
- * one connection (RFC 9112); of the answer only the status line is read. TLS checks no certificate, as
- * kubelet's probes do not. */
+/* probe_net.c - probes that test whether a container accepts a connection, or answers an HTTP request with
+ * 200 to 399. One request on one connection (RFC 9112); of the answer only the status line is read. TLS
+ * checks no certificate, as in kubelet's probes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -84,7 +84,7 @@ static bool has_header(const struct container_action *action, const char *name)
     return false;
 }
 
-/* False: a header that would be two. */
+/* Composes the request. Returns false for a header with a line end in it. */
 static bool compose_request(struct probe_run *probe, const char *host)
 {
     const struct container_action *action = probe->action;
@@ -193,8 +193,8 @@ static void advance(struct probe_run *probe)
 
 /* --- connecting ----------------------------------------------------------------------------------- */
 
-/* Is it an address of this link, where clouds serve machines' credentials (169.254.169.254,
- * fd00:ec2::254)? */
+/* Returns whether the address is link-local, where clouds serve machines' credentials (169.254.169.254,
+ * fd00:ec2::254). */
 static bool is_link_local(const struct sockaddr *address)
 {
     static const uint8_t metadata[] = {0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0x54};

@@ -7,7 +7,8 @@ enum { MEMORY_MAX = 4 * 1024 * 1024 };
 static const char *const assertions[] = {"occur", "recover", "once"};
 static const char *const severities[] = {"notice", "minor", "major", "critical"};
 
-/* The place of the member's text in `names`; `fallback` where it is absent, -1: it is none of them. */
+/* Returns the index of the member's text in `names`, `fallback` if it is absent, or -1 if it is none of
+ * them. */
 static int name_of(const struct doc *object, const char *key, const char *const *names, int count,
                    int fallback)
 {

@@ -4,8 +4,8 @@
  *      "severity": "major", "chip": 3}
  *
  * Only `code` is required. assertion: occur (default), recover, once. severity, for codes that the fault
- * table does not know: notice, minor, major (default), critical. Unknown members are refused, so that a
- * mistyped one is noticed. signal.h explains the terms.
+ * table does not know: notice, minor, major (default), critical. Unknown members are refused, so a mistyped
+ * name is noticed. signal.h explains the terms.
  */
 #ifndef PHX_HOST_AGENT_REPORT_H
 #define PHX_HOST_AGENT_REPORT_H
@@ -16,8 +16,9 @@
 
 enum { REPORT_SIGNALS_MAX = 256 };
 
-/* The signals of `text`, stamped `now_ns` (wall clock), from `arena`; `chips`: how many the machine has.
- * ERROR_INVALID, ERROR_LIMIT: which member of which signal is wrong. */
+/* Parses the signals of `text`, stamped `now_ns` (wall clock), into `arena`. `chips` is the machine's number
+ * of chips. ERROR_INVALID names the signal and the member that is wrong; ERROR_LIMIT: too many signals or
+ * bytes. */
 int report_parse(struct arena *arena, struct str text, uint32_t chips, int64_t now_ns,
                  struct signal **ret_signals, size_t *ret_count, struct error *error);
 

@@ -1,4 +1,4 @@
-/* root.c - a container's own root file system: its changes of the system's files are seen by it alone.
+/* root.c - a container's own root file system: only the container sees its changes to the system's files.
  *
  * The shim makes it, an overlay of "/" (shim/root.c). It covers what a distribution installs and keeps:
  * /bin, /boot, /etc, /lib*, /opt, /sbin, /usr, /var and files in "/" itself. Everything else stays the
@@ -7,7 +7,7 @@
  * name. So homes, caches and checkpoint folders outlive a container, as programs that were written for the
  * machine expect; what programs expect of an image is private.
  *
- * Tasks of root alone have one: other users cannot change the system's files anyway. */
+ * Only tasks of root have one: other users cannot change the system's files anyway. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +29,8 @@ static const char *const covered[] = {"bin", "boot", "etc",  "lib", "lib32", "li
                                       "opt", "proc", "sbin", "usr", "var",   "lost+found"};
 enum { COVERED = sizeof covered / sizeof *covered };
 
-/* Any folder does as the place of an overlay that is being made, in the shim's mount namespace alone. */
+/* Returns the place where an overlay is made. Any folder will do, as the mount is in the shim's mount
+ * namespace only. */
 static const char *overlay_place(const struct live *live, struct arena *arena)
 {
     return arena_printf(arena, "%s/volumes", live->directory).data;
@@ -74,7 +75,8 @@ static bool is_known(const struct shared *shared, const char *path)
     return false;
 }
 
-/* Folders that are hidden from tasks: the covers bring back what lies in them. */
+/* Returns whether a path is in a folder that is hidden from tasks; confine.c mounts again what they need of
+ * it. */
 static bool is_hidden(const struct live *live, const char *path)
 {
     for (size_t i = 0; i < live->hidden.len; i++)
@@ -83,7 +85,7 @@ static bool is_hidden(const struct live *live, const char *path)
     return false;
 }
 
-/* Shares what is at `path`, but for links; `folder`: only a folder. */
+/* Shares the file or folder at `path`, but no link; `folder`: only a folder. */
 static void share(struct shared *shared, const char *path, bool folder)
 {
     struct stat info;
@@ -117,8 +119,8 @@ static void share_folders(struct shared *shared)
         closedir(root);
 }
 
-/* Other file systems, by the lines of proc(5): "id parent major:minor root target ...". Mounts within one of
- * them come with it. */
+/* Shares other file systems, by the lines of proc(5): "id parent major:minor root target ...". Mounts within
+ * one of them come with it. */
 static void share_mounts(struct shared *shared)
 {
     char target[PATH_MAX], line[2 * PATH_MAX];
@@ -138,7 +140,7 @@ static bool is_path_byte(char c)
     return c == '/' || local_is_name_byte(c);
 }
 
-/* Folders in /opt and /var that a text names from their first to their last byte. */
+/* Shares folders in /opt and /var whose whole path a text contains. */
 static void share_named(void *context, const char *text)
 {
     static const char *const places[] = {"/opt/", "/var/"};
@@ -157,7 +159,8 @@ static void share_named(void *context, const char *text)
     }
 }
 
-/* A folder of checkpoints that is not there yet is made now: made by the container, it would be its own. */
+/* Shares the folder of checkpoints, and makes it if it is absent: a folder that the container made would be
+ * private. */
 static void share_checkpoints(struct shared *shared, const struct task_launch *launch)
 {
     const char *path = arena_strdup(shared->arena, launch->checkpoint_dir);

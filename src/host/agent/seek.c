@@ -1,13 +1,13 @@
-/* seek.c - looks for another controller that leads while ours says nothing.
+/* seek.c - finds another leading controller while ours is silent.
  *
- * A leader that stands still, or whose computer is gone, closes no connection. The agent would notice when
- * its lease ends, and its tasks end with that. Only a controller that leads takes connections of agents. So
- * the second heartbeat without an answer, and each further one, begins a round of tries at the addresses of
- * the other controllers. The first that takes a connection is the next one to be asked, and the silent one is
- * left.
+ * A leader that is stopped, or whose computer has died, closes no connection. The agent would notice only
+ * when its lease ends, and its tasks end with the lease. Only a leading controller accepts connections of
+ * agents. So the second heartbeat without an answer, and each further one, begins a round of tries at the
+ * addresses of the other controllers. The agent leaves the silent controller and connects to the first one
+ * that accepts a connection.
  *
- * While no other controller takes connections, the silent one is kept: a leader may be slow, and one whose
- * log takes nothing answers heartbeats, but no Hello. */
+ * While no other controller accepts connections, the agent stays with the silent one: a leader may be slow,
+ * and one whose log refuses records answers heartbeats, but no Hello. */
 #include "host/agent/internal.h"
 
 enum { BEATS_UNHEARD = 2 };
@@ -19,12 +19,12 @@ static void on_opened(struct wire_conn *conn)
     struct local_machine *machine = wire_conn_context(conn);
     machine->seek.conn = NULL;
     wire_close(conn);
-    machine->place += machine->seek.tried - 1; /* `place` is the one behind ours */
+    machine->place += machine->seek.tried - 1; /* `place` is the one after ours */
     local_note(machine, STR("the controller does not answer, and another one takes agents: asking that one"));
     machine_closed(&machine->driver);
 }
 
-/* A try says nothing, so nothing is an answer to it. */
+/* A try sends nothing, so there is no answer to handle. */
 static void on_message(struct wire_conn *conn, const struct from_controller *message)
 {
 }
@@ -36,7 +36,7 @@ static void on_closed(struct wire_conn *conn, enum wire_reason reason, const cha
     seek_next(machine);
 }
 
-/* Ours is left out. */
+/* Tries the next address; that of our controller is left out. */
 static void seek_next(struct local_machine *machine)
 {
     static const struct wire_handlers handlers = {

@@ -1,4 +1,4 @@
-/* sim.c - tasks that are only played (agent_host.h). One heap serves the tasks of all machines. */
+/* sim.c - simulated tasks (agent_host.h). One heap serves the tasks of all machines. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -106,7 +106,7 @@ static void sim_start(struct sim_task *task, int64_t now_ns)
     task->end_ns = task->end_ns == INT64_MAX ? INT64_MAX : now_ns + task->end_ns;
     task->next_step_ns = now_ns + task->step_ns;
     sim_next(task);
-    /* A step of the agent may stop the task, so it is not touched from here on. */
+    /* A step of the agent may stop and free the task, so it is not touched from here on. */
     local_step(machine,
                (struct agent_event){.kind = AGENT_TASK_STARTED,
                                     .container = container,
@@ -139,7 +139,8 @@ static void sim_act(struct sim_task *task, int64_t now_ns)
         sim_start(task, now_ns);
         return;
     }
-    /* Late as we may be, what lies before its end comes before it: no task ends without its first step. */
+    /* However late this runs, a step that is due before the end precedes it: no task ends without its first
+     * step. */
     bool steps = task->step_ns > 0 && task->next_step_ns < task->end_ns;
     if (task->phase == SIM_ENDING || (now_ns >= task->end_ns && !steps)) {
         sim_end(task);

@@ -3,12 +3,12 @@
  *     <state>/sockets/<container>/agent.sock      0600, of the container's user; the folder is the agent's
  *
  * A connection speaks for one task: the socket's. Its peer must descend from a shim of that task, whatever
- * its user, so that no other process on the machine joins in the task's place, reports its checkpoints, or
- * is told of them. The folder stays the agent's, since its owner could put a link in the socket's place while
- * the agent mends it.
+ * its user, so that no other process on the machine can join in the task's place, or report or learn of its
+ * checkpoints. The agent owns the folder, since an owner could put a link in the socket's place while the
+ * agent recreates it.
  *
- * The path follows from the state directory alone: tasks find a restarted agent. A path in sun_path has 108
- * bytes; where the state directory leaves too little room, the sockets lie in a folder with a short name.
+ * The path depends on the state directory alone, so tasks find a restarted agent. A path in sun_path has 108
+ * bytes; if the state directory's path is too long, the sockets are in a folder with a short name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ struct task_socket {
 
 /* --- paths ---------------------------------------------------------------------------------------- */
 
-/* The folder of all sockets. */
+/* Writes the path of the folder of all sockets. */
 static void folder_path(const struct live *live, char ret_path[PATH_BYTES + 64])
 {
     size_t rest = strlen("/sockets/") + NUMBER_DIGITS_MAX + strlen("/agent.sock");
@@ -79,7 +79,7 @@ static void on_closed(uv_handle_t *handle)
     local_part_closed(host);
 }
 
-/* Another user's process has to reach its socket through the folders. */
+/* Makes the folders, through which another user's process must reach its socket. */
 static int make_folders(const struct task_socket *door, struct error *error)
 {
     char all[PATH_BYTES + 64], own[PATH_BYTES + 128];
@@ -89,7 +89,7 @@ static int make_folders(const struct task_socket *door, struct error *error)
     return rc == 0 ? os_folder_private(own, door->user == geteuid() ? 0700 : 0711, error) : rc;
 }
 
-/* The folder is the agent's, so nobody puts another file in the socket's place in between. */
+/* Binds the socket. The agent owns the folder, so no other user can replace the socket in between. */
 static int bind_at(int fd, const char *path, const struct task_socket *door, struct error *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -98,7 +98,7 @@ static int bind_at(int fd, const char *path, const struct task_socket *door, str
         return error_set(error, ERROR_INVALID, "the path of the socket %s is longer than %zu bytes", path,
                          sizeof address.sun_path - 1);
     memcpy(address.sun_path, path, len);
-    unlink(path); /* an earlier agent's, or another file in its place */
+    unlink(path); /* an earlier agent's socket, or another file in its place */
     if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || chmod(path, 0600) < 0 ||
         (door->user != geteuid() && lchown(path, door->user, door->group) < 0))
         return error_set_errno(error, errno, "making the socket %s", path);
@@ -118,7 +118,8 @@ static int listen_at(struct task_socket *door, const char *path, struct error *e
         close(fd);
         return rc;
     }
-    rc = uv_pipe_open(&door->listener, fd); /* the handle's from here on; its end leaves the path alone */
+    /* Owned by the handle from here on; closing it leaves the path alone. */
+    rc = uv_pipe_open(&door->listener, fd);
     if (rc == 0)
         rc = uv_listen((uv_stream_t *)&door->listener, SOCKET_BACKLOG, on_connection);
     local_state_mark(path, &door->mark);
@@ -198,7 +199,7 @@ bool local_sockets_whole(const struct live *live)
     return true;
 }
 
-/* A socket that cannot be made again stays in the list, and is tried again at the next look. */
+/* A socket that cannot be made again stays in the list, and is tried again the next time. */
 int local_sockets_renew(struct live *live, struct error *error)
 {
     int rc = 0;
@@ -219,5 +220,5 @@ void local_sockets_close(struct live *live)
     char path[PATH_BYTES + 64];
     list_for_each_safe(node, after, &live->sockets) close_door(container_of(node, struct task_socket, node));
     folder_path(live, path);
-    rmdir(path); /* tasks that go on keep theirs: the next agent listens there again */
+    rmdir(path); /* running tasks keep theirs: the next agent listens there again */
 }

@@ -36,7 +36,7 @@ void local_state_renewed(struct live *live, const struct error *error)
     struct buf text BUF_CLEANUP = {0};
     bool was = live->state_fault;
     if (error && was)
-        return; /* said before */
+        return; /* reported before */
     buf_printf(&text, "files of the agent in %s were deleted%s%s", live->directory,
                error ? ", and cannot be made again: " : ", and have been made again",
                error ? error->text : "");

@@ -52,7 +52,7 @@ void step_lines_done(struct step_lines *lines)
     arena_done(&lines->arena);
 }
 
-/* Reads "12.5" in microseconds; false: there is no number. */
+/* Reads milliseconds such as "12.5" as microseconds. Returns false if there is no number. */
 static bool read_milliseconds(struct str text, int64_t *ret_us)
 {
     int64_t us = 0, unit = 1000;
@@ -77,7 +77,7 @@ static bool read_milliseconds(struct str text, int64_t *ret_us)
     return digits > 0;
 }
 
-/* "2.31", "-1e-5", "nan", "inf", with nothing behind it. */
+/* Reads "2.31", "-1e-5", "nan" or "inf", with no other text. */
 static bool read_value(struct str text, double *ret_value)
 {
     char room[40], *end;
@@ -89,7 +89,7 @@ static bool read_value(struct str text, double *ret_value)
     return end == room + text.len;
 }
 
-/* Reads the groups of a line; false: the line has no step number. */
+/* Reads the groups of a line. Returns false if the line has no step number. */
 static bool read_groups(struct step_lines *lines, struct str line, int64_t *ret_number,
                         struct str *ret_not_finite)
 {
@@ -120,7 +120,7 @@ static bool read_groups(struct step_lines *lines, struct str line, int64_t *ret_
     return numbered;
 }
 
-/* A line that is a step: its number, or one more than before. */
+/* Takes a line that is a step: its number, or one more than before. */
 static void take_number(struct step_lines *lines, struct str line, struct str *ret_not_finite)
 {
     struct task_step *newest = &lines->newest;
@@ -141,7 +141,8 @@ static void take_number(struct step_lines *lines, struct str line, struct str *r
     newest->total = newest->first_plus_1 = 0;
 }
 
-/* The step at which the loss ceased to be finite stays the first, as long as it is not. */
+/* Takes a step. The recorded step at which the loss ceased to be finite stays the first one until the loss is
+ * finite again. */
 static void take_step(struct step_lines *lines, struct str line)
 {
     struct str not_finite;

@@ -1,9 +1,9 @@
 /* store.c - checkpoints in an object store: the agent moves shards between it and the slots of its tasks
- * (job/link/wire.h: STORE, FETCH), and deletes those that are no longer kept.
+ * (job/link/wire.h: STORE, FETCH), and deletes shards that are no longer kept.
  *
  * Two threads, one for uploads and one for downloads, so that a restart never waits behind an upload; each
- * moves one shard at a time, its parts in parallel (objectstore/transfer.h). The loop gives them copies and
- * gets answers by one async handle; they touch nothing else.
+ * moves one shard at a time, its parts in parallel (objectstore/transfer.h). The threads get copies from the
+ * loop and answer through one async handle; they touch nothing else.
  *
  *     PREFIX/<namespace>/<JobSet>-<uid>/step-<N>/attempt-<A>-rank-<R>.shard
  *     <state>/uploads/<JobSet's uid>-<R>-<N>-<A>    the record of an upload that has not finished
@@ -33,7 +33,7 @@ struct store_job {
     uint32_t rank;
     struct jobwire_slot slot; /* of a deletion: step and attempt that were committed */
     struct retention retention;
-    char folder[SHARD_KEY_MAX - 128]; /* in the store, with a "/" behind it */
+    char folder[SHARD_KEY_MAX - 128]; /* in the store, ends with "/" */
     char memory[PATH_BYTES + 64];     /* the JobSet's folder */
     char uploads[PATH_BYTES + 64], record[NAME_MAX_BYTES];
     struct jobwire_moved answer;
@@ -59,7 +59,7 @@ struct store_keeper {
 
 /* --- a lane's thread ------------------------------------------------------------------------------ */
 
-/* The task's user owns the folder, so nothing in it is followed. */
+/* Opens a slot. The task's user owns the folder, so no link in it is followed. */
 static int open_slot(const struct store_job *job, int flags, struct error *error)
 {
     char name[32];
@@ -380,7 +380,7 @@ void local_store_close(struct live *live)
     if (keeper->down.keeper)
         uv_cond_signal(&keeper->down.changed);
     uv_mutex_unlock(&keeper->mutex);
-    end_lane(&keeper->up); /* within moments: transfers look at `stop` */
+    end_lane(&keeper->up); /* within moments: transfers test `stop` */
     end_lane(&keeper->down);
     free_jobs(&keeper->done);
     uv_mutex_destroy(&keeper->mutex);

@@ -1,5 +1,5 @@
-/* tails.c - the end of a task's log, read where it is when the task has failed: at most SIGNATURE_TAIL_BYTES,
- * of the current file and, where that is short because the log was just rotated, of the part before it. */
+/* tails.c - reads the end of a failed task's log on its machine: at most SIGNATURE_TAIL_BYTES, of the current
+ * file and, if that is short because the log was just rotated, of the part before it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 #include "host/agent/internal.h"
 
-/* Puts the last bytes of the file in front of those in `tail`, as far as there is room. */
+/* Puts the last bytes of the file before those in `room`, as far as there is space. */
 static void put_before(const char *path, char *room, size_t *begin)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -17,7 +17,7 @@ static void put_before(const char *path, char *room, size_t *begin)
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
         size_t want = (size_t)info.st_size < *begin ? (size_t)info.st_size : *begin;
         ssize_t count = pread(fd, room + *begin - want, want, info.st_size - (off_t)want);
-        if (count == (ssize_t)want) /* else it was cut meanwhile */
+        if (count == (ssize_t)want) /* else it was truncated in between */
             *begin -= want;
     }
     close(fd);

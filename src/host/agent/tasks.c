@@ -29,7 +29,7 @@ static int write_all(int fd, struct str bytes)
     return 0;
 }
 
-/* Not synced: when the machine loses power its tasks are gone too. */
+/* Writes the record of a task, without sync: a machine that loses power loses its tasks too. */
 static int record_write(struct live *live, const struct task_launch *launch, struct error *error)
 {
     char path[PATH_BYTES + 64];
@@ -76,7 +76,7 @@ static bool read_all(const char *path, struct buf *out)
     return count == 0;
 }
 
-/* NULL when it is absent or damaged: the task then holds no chips that we know of. */
+/* Returns the record of a task, or NULL if it is absent or damaged: the task's chips are then not known. */
 static const struct task_launch *record_read(struct live *live, uint64_t task, struct arena *arena)
 {
     char path[PATH_BYTES + 64];
@@ -142,8 +142,8 @@ static void running_remove(struct live *live, uint64_t task)
 
 /* --- containers ----------------------------------------------------------------------------------- */
 
-/* The launcher knows container `index` of a task by the task's uid with the index in its upper bits; the
- * first main container, which is often all there is, by the uid itself. */
+/* In the launcher, container `index` of a task has the task's uid with the index in its upper bits; the first
+ * main container, which is often the only one, has the uid itself. */
 enum { CONTAINER_SHIFT = 57 };
 _Static_assert(AGENT_CONTAINER_TASKS_MAX <= UINT64_C(1) << CONTAINER_SHIFT &&
                    (uint64_t)TASK_CONTAINERS_MAX <= UINT64_C(1) << (64 - CONTAINER_SHIFT),
@@ -198,7 +198,7 @@ static void step_started(struct live *live, const struct launch_event *event)
                                     .started = {task_of(event->uid), event->pid, event->started_ns}});
 }
 
-/* Where libphalanx finds this agent again. A task of which there is no record is not heard. */
+/* Opens the sockets at which libphalanx finds this agent again. A task without a record gets none. */
 static void open_sockets(struct live *live, const struct task_launch *launch)
 {
     struct error error;
@@ -207,7 +207,8 @@ static void open_sockets(struct live *live, const struct task_launch *launch)
             local_note(live->machine, str_from(error.text));
 }
 
-/* Adopts a task of an earlier agent: reports the task before its containers. False: it has no record. */
+/* Adopts a task of an earlier agent: reports the task before its containers. Returns false if it has no
+ * record. */
 static bool adopt_containers(struct live *live, obj_id task)
 {
     ARENA_CLEANUP struct arena arena = {0};
@@ -283,7 +284,7 @@ static void on_exited(struct live *live, const struct launch_event *event)
     struct signature signatures[SIGNATURES_MAX];
     size_t count = local_tail_signatures(live, event->uid, &arena, signatures);
     bool failed = exit->signaled || exit->exit_code != 0;
-    for (size_t i = 0; i < count; i++) /* an end that is none else may still be a numeric failure */
+    for (size_t i = 0; i < count; i++) /* an end without another failure may still be a numeric one */
         if (failed || signatures[i].kind == SIGNATURE_NUMERIC)
             signatures[step.exited.signature_count++] = signatures[i];
     step.exited.signatures = signatures;
@@ -344,12 +345,12 @@ static bool has_env(const struct container_launch *launch, const char *name)
 }
 
 /* The environment that a command needs to run on this machine at all. The agent provides it unless the job
- * sets it, since there is no image that would. */
+ * sets it, since there is no image to provide it. */
 static const char *const machine_env[] = {"PATH",      "HOME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH",
                                           "PYTHONPATH"};
 enum { MACHINE_ENV = sizeof machine_env / sizeof *machine_env };
 
-/* Where a container runs that names no place: a folder of its own. */
+/* Returns the working directory of a container: its own folder if it names none. */
 static const char *work_path(const struct live *live, struct arena *arena, uint64_t container,
                              struct str working_dir)
 {
@@ -358,7 +359,8 @@ static const char *work_path(const struct live *live, struct arena *arena, uint6
     return arena_printf(arena, "%s/work/%llu", live->directory, (unsigned long long)container).data;
 }
 
-/* The agent's HOME is closed to tasks of other users: their own folder is theirs. */
+/* Returns a variable's value on this machine. HOME of tasks of other users is their own folder, as the
+ * agent's is closed to them. */
 static const char *machine_value(const char *name, const struct container_launch *launch,
                                  const char *directory)
 {
@@ -393,7 +395,7 @@ static const char *const *make_env(struct live *live, struct arena *arena, const
     return env;
 }
 
-/* `container`: as the launcher knows it. */
+/* Makes the working directory. `container` is the launcher's uid. */
 static int make_directory(struct live *live, struct arena *arena, uint64_t container, struct str working_dir,
                           struct launch_spec *spec, struct error *error)
 {
@@ -407,8 +409,8 @@ static int make_directory(struct live *live, struct arena *arena, uint64_t conta
     return 0;
 }
 
-/* "<namespace>.<pod>", for all but the first main container ".<container>" behind it: the newest logs are
- * kept of each name, and none shall push out another's. */
+/* Returns the launcher's name, "<namespace>.<pod>", followed by ".<container>" for all but the first main
+ * container. The newest logs are kept for each name, so no container's logs displace another's. */
 static const char *launch_name(struct arena *arena, const struct task_launch *launch,
                                const struct container_launch *container, uint32_t index)
 {
@@ -481,8 +483,8 @@ void local_tasks_launch(struct live *live, const struct agent_effect *effect)
     ARENA_CLEANUP struct arena arena = {0};
     struct task_launch own = *effect->launch;
     const struct task_launch *launch = &own;
-    /* A task started in the place of a stopped one would keep this agent for ever. The controller hears of
-     * the agent's end alone: a failure would have it try once more, here. */
+    /* A task started in place of a stopped one would keep this agent alive for ever. Only the agent's end is
+     * reported: on a failure the controller would try again, here. */
     if (live->machine->host->waiting_for_tasks)
         return;
     if (local_users_apply(live, &arena, &own, &error) == 0 &&
@@ -503,7 +505,7 @@ void local_tasks_stop(struct live *live, const struct task_stop *stop, uint32_t 
 {
     struct error error;
     int rc = launch_stop(live->launcher, local_container_uid(stop->task, container), stop->grace_ns, &error);
-    if (rc < 0 && rc != ERROR_NOT_FOUND) /* it could not be started: its end is on the way */
+    if (rc < 0 && rc != ERROR_NOT_FOUND) /* it could not be started: its end is being reported */
         local_note(live->machine, str_from(error.text));
 }
 
@@ -552,7 +554,7 @@ int local_container_find(struct live *live, obj_id task, struct str container, u
     if (container.len > 0 && !launch)
         *ret_uid = kept_container(live, task, container);
     if (!launch || launch->container_count == 0)
-        return 0; /* it has one, whose name only the controller knows */
+        return 0; /* the name of its only container is known only to the controller */
     for (uint32_t i = 0; i < launch->container_count; i++) {
         if (!str_equal(launch->containers[i].name, container))
             continue;
@@ -621,7 +623,7 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     live->injection = options->injection;
     live->log_bytes = options->log_bytes;
     live->log_files = options->log_files;
-    machine->live = live; /* on failure live_close takes back what there is */
+    machine->live = live; /* on failure live_close frees the parts that exist */
     struct launcher_options launcher = {
         .directory = options->state, .shim = options->shim, .on_event = on_launch_event, .context = live};
     int rc = launcher_new(host->loop, &launcher, &live->launcher, error);
@@ -663,9 +665,9 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     return rc;
 }
 
-/* Adopts a task during whose start the last agent died: the launcher has not reported it yet. The record of a
- * task that the launcher does not have is left from an agent that died before it started the task, or amid
- * local_tasks_forget: no end of it would ever be reported. */
+/* Adopts a task during whose start the last agent died: the launcher has not reported it yet. A record of a
+ * task that the launcher does not know is left from an agent that died before it started the task, or during
+ * local_tasks_forget: no end of such a task would ever be reported. */
 static void adopt_unreported(struct live *live)
 {
     char path[PATH_BYTES + 64];

@@ -1,4 +1,4 @@
-/* tmp.c - a private /tmp and /var/tmp for a container: directories of its own, for one run of it.
+/* tmp.c - a private /tmp and /var/tmp for one run of a container.
  *
  *     <state>/volumes/<task>/.tmp-<container>-<run>/{tmp,var}    bound by the shim, removed with the volumes
  *
@@ -88,7 +88,7 @@ static void keep(struct kept *kept, const char *path, bool is_file)
             (struct launch_mount){.source = path, .target = path, .is_file = is_file, .optional = true};
 }
 
-/* Keeps a path below `place` that may begin at `at` in a text. `whole`: the text is that path and no more. */
+/* Keeps a path below `place` that may begin at `at` in a text. `whole`: the text is only that path. */
 static void keep_named(struct kept *kept, const char *place, const char *at, bool whole)
 {
     size_t start = strlen(place) + 1, len = 0;
@@ -159,7 +159,7 @@ int local_tmp_mounts(struct live *live, obj_id task, uint32_t container, struct 
     size_t count = spec->mount_count;
     mem_copy(mounts, spec->mounts, count * sizeof *mounts);
     for (int i = 0; i < PLACES; i++) {
-        struct stat info; /* where one is a link to the other, they are the same */
+        struct stat info; /* if one is a link to the other, they are the same */
         if (!is_taken(spec, places[i].path) && lstat(places[i].path, &info) == 0 && S_ISDIR(info.st_mode))
             mounts[count++] =
                 (struct launch_mount){.source = arena_printf(arena, "%s/%s", path, places[i].name).data,

@@ -1,5 +1,5 @@
-/* unreached.h - when an agent says that it reaches no controller: a second after the first failure since a
- * welcome, ten seconds after it, then every minute. Every failure asks; most are not told.
+/* unreached.h - when an agent reports that it reaches no controller: a second after the first failure since a
+ * welcome, ten seconds after it, then every minute. Every failure is noted here; most are not reported.
  *
  *     if (unreached_says(&unreached, now_ns))      // a connection failed
  *         ...                                      // for now_ns - unreached.since_ns
@@ -16,10 +16,10 @@
 /* Zeroed: nothing has failed. */
 struct unreached {
     int64_t since_ns; /* the first failure; 0: none */
-    int64_t say_ns;   /* the first failure from here on is told */
+    int64_t say_ns;   /* the first failure from here on is reported */
 };
 
-/* Notes a failure. Returns whether to tell of it; the first one is never told. */
+/* Notes a failure. Returns whether to report it; the first one is never reported. */
 bool unreached_says(struct unreached *unreached, int64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
-/* Two measurements make a usage: the first comes with the first heartbeat, the second soon after it, so that
- * a machine that has just come is known, all others at their interval. A container counts from its second
- * measurement on. */
+/* A usage is the difference of two measurements. The first is made with the first heartbeat, the second soon
+ * after it, so that a new machine is soon known, and all others at their interval. A container has a usage
+ * from its second measurement on. */
 #include "base/map.h"
 #include "host/agent/internal.h"
 
@@ -34,7 +34,7 @@ void local_usage_free(struct live *live)
     live->meter = NULL;
 }
 
-/* A run that was begun anew counts from zero. */
+/* Returns the usage per second. A run that was restarted counts from zero. */
 static int64_t rate(int64_t before_ns, int64_t after_ns, int64_t window_ns)
 {
     int64_t used_ns = after_ns < before_ns ? after_ns : after_ns - before_ns;

@@ -18,7 +18,7 @@
 #include "host/agent/internal.h"
 
 enum { SLICE_IDS = 100, RANGE_FROM = 200000 };
-#define RANGE_TO INT64_C(2147483647) /* beyond, some programs take an id for a negative number */
+#define RANGE_TO INT64_C(2147483647) /* some programs take a larger id for a negative number */
 #define ID_MAX   (INT64_C(4294967295) - 1)
 
 /* --- the option ------------------------------------------------------------------------------------- */
@@ -129,7 +129,8 @@ static int choose(const struct task_users *users, const struct task_launch *laun
     return 0;
 }
 
-/* A group beyond the namespace's could open another tenant's files, or the machine's. */
+/* Checks that no group is outside the namespace's, which could open another tenant's files, or the
+ * machine's. */
 static int check_groups(const struct task_users *users, const struct task_launch *launch,
                         const struct container_launch *container, struct id_range range, struct error *error)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Fixed point, so that no float reaches the core. */
+/* Converts to fixed point, so that no float reaches the core. */
 static int64_t to_micro(double value)
 {
     if (value > 9.2e12 || value < -9.2e12)
@@ -12,7 +12,7 @@ static int64_t to_micro(double value)
     return llround(value * 1e6);
 }
 
-/* The scale of a loss is none. */
+/* Returns whether the metric is a loss. A loss scale is not. */
 static bool is_loss(struct str name)
 {
     char lower[64];

@@ -1,11 +1,11 @@
 /* volumes.c - a task's volumes: made before its first container starts, removed when it is forgotten.
  *
  *     <state>/volumes/<task>/<volume>   emptyDir (in memory: a tmpfs there, for root), ConfigMaps ...
- *     <volumes-dir>/<namespace>/<claim> claims; whether other machines see the same there is the operator's
+ *     <volumes-dir>/<namespace>/<claim> claims; the operator decides whether machines share them
  *
  * <state>/volumes is for the agent's user alone (0700): a container sees its volumes because its shim binds
- * them to their mount paths. Removing can take long (an emptyDir may hold anything), so it is done by
- * another thread, after a rename that takes it out of the way.
+ * them to their mount paths. A removal can take long (an emptyDir may hold anything), so another thread does
+ * it, after a rename.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ enum { PATH_MAX_BYTES = 4096 };
 
 /* --- making --------------------------------------------------------------------------------------- */
 
-/* Sets the mode. With fsGroup the file is of that group, which may read it whatever the mode says. */
+/* Sets the mode. With fsGroup the file belongs to that group, which may read it whatever the mode. */
 static int give_to_group(int fd, const struct task_launch *launch, mode_t mode)
 {
     bool give = launch->fs_group > 0 && geteuid() == 0;
@@ -69,7 +69,7 @@ static int write_file(const char *directory, const struct task_launch *launch, c
     return rc;
 }
 
-/* Whole or not at all: an agent that dies in between leaves no half of it. */
+/* Makes all files of a volume or none: an agent that dies in between leaves no incomplete volume. */
 static int make_files(const char *path, const struct task_launch *launch, const struct volume_launch *volume,
                       struct error *error)
 {
@@ -90,7 +90,7 @@ static int make_memory(const char *path, const struct volume_launch *volume, str
     char options[64];
     int rc = os_folder_path(path, 0755, 0777, error);
     if (rc < 0 || geteuid() != 0)
-        return rc;             /* without the right to mount, the volume is on the disk */
+        return rc;             /* without the right to mount, the volume is on disk */
     umount2(path, MNT_DETACH); /* of an agent that died here */
     if (volume->size_bytes > 0)
         snprintf(options, sizeof options, "mode=777,size=%lld", (long long)volume->size_bytes);
@@ -108,8 +108,8 @@ struct made_as {
     int group_count;
 };
 
-/* From now on this thread makes files with the rights of the task's user: root would make a folder
- * where the task could not. */
+/* Lets this thread make files with the rights of the task's user, because root could make a folder where the
+ * task could not. */
 static void make_as_task(const struct task_launch *launch, struct made_as *made)
 {
     made->other = geteuid() == 0 && launch->run_as_user > 0;
@@ -130,7 +130,7 @@ static void make_as_agent(const struct made_as *made)
     syscall(SYS_setgroups, made->group_count > 0 ? made->group_count : 0, made->groups);
 }
 
-/* Makes what the type says that may be absent. */
+/* Makes the file or folder of a hostPath, if its type allows it to be absent. */
 static int make_host_path(const struct task_launch *launch, const char *path, struct str type,
                           struct error *error)
 {
@@ -198,7 +198,7 @@ static int volume_path(const struct live *live, const struct task_launch *launch
     return len < 0 || len >= PATH_MAX_BYTES ? error_set(error, ERROR_INVALID, "its path is too long") : 0;
 }
 
-/* Makes the folder of a namespace's claims, or closes the agent's own that is there. */
+/* Makes the folder of a namespace's claims, or closes an existing one of the agent. */
 static int make_namespace(const char *path, mode_t mode, struct error *error)
 {
     struct stat info;
@@ -209,8 +209,8 @@ static int make_namespace(const char *path, mode_t mode, struct error *error)
     return rc;
 }
 
-/* A claim belongs to the user of the task that made it, and to the group that the tasks of its namespace have
- * or that they ask for. Without such a group it is that user's alone. */
+/* Makes a claim. It belongs to the user of the first task, and to the group that the tasks of its namespace
+ * have or request. Without such a group it is private to that user. */
 static int make_claim(const struct live *live, const struct task_launch *launch, const char *path,
                       struct error *error)
 {
@@ -291,7 +291,7 @@ int local_volumes_make(struct live *live, const struct task_launch *launch, stru
     return rc;
 }
 
-/* Keeps what may be there already, of an earlier attempt. */
+/* Makes the folder of checkpoints, and keeps the contents of an earlier attempt. */
 static int make_checkpoints(const struct task_launch *launch, struct arena *arena, struct error *error)
 {
     const char *parent = arena_printf(arena, STR_FORMAT "/" STR_FORMAT, STR_ARG(launch->checkpoint_dir),
@@ -319,8 +319,8 @@ void local_checkpoints_make(struct live *live, const struct task_launch *launch)
 
 /* --- mounts of a container ------------------------------------------------------------------------ */
 
-/* Makes the path inside the volume where it is absent, and says what it is. A link in the volume leads out of
- * it neither here nor when the shim opens it again. */
+/* Makes an absent path inside the volume, and stores whether it is a file. No link in the volume leads out of
+ * it, neither here nor when the shim opens the path again. */
 static int sub_path(const char *volume, struct str inner, struct arena *arena, struct stat *ret_info,
                     struct error *error)
 {
@@ -362,7 +362,7 @@ static int mount_of(const struct live *live, const struct task_launch *launch,
         return about_volume(volume, rc, error);
     if (from->sub_path.len == 0 && stat(path, &info) < 0)
         return error_set_errno(error, errno, "volume " STR_FORMAT ": %s", STR_ARG(volume->name), path);
-    /* Kubernetes takes a relative mountPath as one of the root's. */
+    /* Kubernetes takes a relative mountPath as relative to the root. */
     bool absolute = str_starts(from->path, STR("/"));
     *ret = (struct launch_mount){
         .source = arena_strdup(arena, str_from(path)),
@@ -373,7 +373,8 @@ static int mount_of(const struct live *live, const struct task_launch *launch,
     return 0;
 }
 
-/* At one place the empty folder comes last: what is kept in it has a longer path. */
+/* Orders mounts by target. At the same target the empty folder comes last: mounts inside it have longer
+ * paths. */
 static int by_target(const void *a, const void *b)
 {
     const struct launch_mount *first = a, *second = b;

@@ -1,7 +1,6 @@
-/* cut.c - a network that loses packets, for the processes of a control group: a program of a few
- * instructions at the group, which the kernel asks about each packet that one of its sockets sends or gets.
- * Packets that it refuses vanish, as on a broken line, whatever the addresses are and however many processes
- * come. */
+/* cut.c - packet loss for the processes of a control group: a program of a few instructions is attached to
+ * the group, and the kernel runs it for each packet that a socket of the group sends or receives. Refused
+ * packets vanish, as on a broken line, whatever the addresses and however many processes there are. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -89,7 +88,7 @@ static int open_group(const char *cgroup, struct error *error)
     return fd;
 }
 
-/* -1: none could be looked up. */
+/* Opens a program, and stores whether it is one of ours. Returns its descriptor, or -1. */
 static int program_of(uint32_t id, bool *ret_ours)
 {
     struct bpf_prog_info info;

@@ -1,4 +1,4 @@
-/* damage.c - bits that are flipped, and disks that are full. */
+/* damage.c - flips bits and fills disks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -34,7 +34,8 @@ int inject_flip(const char *path, uint64_t keep, uint32_t flips, struct rng *rng
     return rc;
 }
 
-/* Takes the free space in halves: concurrent writes of others may take the rest. */
+/* Allocates the free space, in ever smaller pieces, as other writers may take some of it. Returns the
+ * bytes. */
 static uint64_t take_all(int fd, uint64_t size)
 {
     uint64_t taken = 0;

@@ -1,9 +1,9 @@
-/* inject.h - faults on purpose: selectors and scenario files, and the means that need the kernel: cutting the
+/* inject.h - fault injection: selectors, scenario files, and the actions that need the kernel: cutting the
  * network of control groups, damaging a file, filling a disk. The command (src/cmd/inject.h) resolves
  * selectors, signals processes, and waits for the events of a scenario.
  *
- * Readers of outside bytes never crash and name the wrong place. One thread; no function keeps state between
- * calls.
+ * Functions that parse outside bytes never crash, and their errors name the place of the mistake. One thread;
+ * no function keeps state between calls.
  */
 #ifndef PHX_HOST_INJECT_INJECT_H
 #define PHX_HOST_INJECT_INJECT_H
@@ -43,13 +43,13 @@ struct inject_selector {
     enum inject_kind kind;
     enum inject_choice choice;
     bool by_pod;     /* `name` is a Pod's */
-    struct str name; /* CHOICE_NAME; of a part: its machine's, or that of a rack or cube (`part` empty) */
+    struct str name; /* CHOICE_NAME; of a part: its machine, or a rack or cube (`part` empty) */
     struct str part; /* which chip, link or switch of the machine */
     int64_t rank;    /* CHOICE_RANK */
-    bool by_rank;    /* selects objects that belong to ranks: one, any or all of them */
-    struct str job;  /* "train" or "team/train"; empty: the one that the caller has as its default */
+    bool by_rank;    /* selects objects that belong to ranks: one, any or all */
+    struct str job;  /* "train" or "team/train"; empty: the caller's default */
 };
-/* `text` must live as long as the selector. ERROR_INVALID says why the text is wrong. */
+/* Parses a selector. `text` must live as long as the selector. ERROR_INVALID says why the text is wrong. */
 int inject_selector_parse(struct str text, struct inject_selector *ret, struct error *error);
 
 enum inject_action {
@@ -69,12 +69,12 @@ enum inject_action {
 };
 extern const char *const inject_action_names[INJECT_ACTIONS]; /* "kill", "stop", ..., "fill-disk", "oom" */
 bool inject_action_find(struct str name, enum inject_action *ret);
-/* Why the action does not apply to this kind of object; NULL: it does. */
+/* Returns why the action does not apply to this kind of object, or NULL if it does. */
 const char *inject_action_refuses(enum inject_action action, enum inject_kind kind);
 struct inject_how;
-/* Chooses the action that all of these objects can undergo: a part of a machine cannot be killed or slowed,
- * so the fault is reported that its driver or a probe would report. Returns NULL, or why the object
- * *ret_which cannot undergo it. */
+/* Chooses the action that applies to all these objects. A part of a machine cannot be killed or slowed;
+ * instead *action becomes one that reports the fault as its driver or a probe would, and `how` gets its code.
+ * Returns NULL, or why the action does not apply to the object *ret_which. */
 const char *inject_settle(const struct inject_selector *objects, size_t count, enum inject_action *action,
                           struct inject_how *how, size_t *ret_which);
 
@@ -84,22 +84,23 @@ enum inject_tier { TIER_MEMORY, TIER_STORAGE };
 /* The parameters of an injection, beyond action and object; zeroed: the defaults. */
 struct inject_how {
     enum inject_direction direction; /* of a partition; 0: both */
-    int64_t for_ns;                  /* it undoes itself after this; 0: it stays */
-    /* slow: the share of the time for which it is stopped; 0: its CPU is left alone */
+    int64_t for_ns;                  /* undone after this time; 0: not undone */
+    /* Slow: the share of time for which the object is stopped; 0: its CPU is not slowed. */
     uint32_t cpu_percent;
-    uint32_t loss_ppm;               /* slow: of its packets are lost; 0: its network is left alone */
+    uint32_t loss_ppm;               /* slow: packets lost; 0: its network is not slowed */
     enum inject_tier tier;           /* corrupt */
     struct str code, place;          /* of a fault; empty: the action's own */
     int64_t chip;                    /* -1: none */
 };
 struct inject_how inject_how_default(void);
-/* Takes one option by its name ("direction", "for", "cpu", "loss", "tier", "code", "place", "chip") from the
- * command line or a scenario; the texts must live as long as `how`. ERROR_NOT_FOUND: there is no such
- * option. */
+/* Sets one option by its name ("direction", "for", "cpu", "loss", "tier", "code", "place", "chip"), from the
+ * command line or a scenario. The texts must live as long as `how`. ERROR_NOT_FOUND: there is no such option.
+ * ERROR_INVALID: the value is wrong. */
 int inject_how_set(struct inject_how *how, struct str name, struct str value, struct error *error);
-/* The options that are not the defaults, as texts that inject_how_set takes, into the object `spec`. */
+/* Writes the options that are not the defaults into the object `spec`, as texts that inject_how_set
+ * accepts. */
 void inject_how_write(const struct inject_how *how, struct arena *arena, struct doc *spec);
-/* Whether something is left to undo after the action. */
+/* Returns whether the action stays in force until it is undone. */
 bool inject_stands(enum inject_action action);
 
 /* --- scenario files ------------------------------------------------------------------------------------- */
@@ -114,26 +115,27 @@ enum scenario_moment { MOMENT_AT, MOMENT_STEP, MOMENT_AFTER, MOMENT_CONDITION };
 struct scenario_step {
     struct str name;
     enum scenario_moment moment;
-    int64_t at_ns;        /* MOMENT_AT: since the start; MOMENT_AFTER: since the step before was done */
-    int64_t step;         /* MOMENT_STEP: the job has made it */
+    int64_t at_ns;        /* MOMENT_AT: since the start; MOMENT_AFTER: since the previous step was done */
+    int64_t step;         /* MOMENT_STEP: the step that the job must have made */
     struct str condition; /* MOMENT_CONDITION: of the job, "Completed" */
-    struct str job;       /* of the moment; empty: the scenario's */
+    struct str job;       /* the job of the moment; empty: the scenario's */
     enum inject_action action;
-    struct inject_selector *objects; /* all at once */
-    struct doc **object_nodes;       /* where they stand, for messages */
+    struct inject_selector *objects; /* all are hit at once */
+    struct doc **object_nodes;       /* their places in the file, for messages */
     size_t object_count;
-    size_t pick; /* this many of the objects, chosen at random; 0: all */
+    size_t pick; /* number of objects to choose at random; 0: all */
     struct inject_how how;
     uint32_t repeat;             /* 1: once */
-    int64_t every_ns, jitter_ns; /* between repetitions; the jitter is added, evenly from 0 to this */
+    int64_t every_ns, jitter_ns; /* between repetitions; the added jitter is uniform from 0 to jitter_ns */
     uint32_t line, column;
 };
 enum scenario_expectation {
-    EXPECT_COMPLETES,  /* within `ns` */
-    EXPECT_FILE,       /* the text of `path`, trimmed, is `text`, or that of the file `same_as` */
-    EXPECT_RECOVERED,  /* each fault that ended an attempt: next step of every rank within `ns` */
-    EXPECT_SURVIVORS,  /* processes that no step hit were not started again */
-    EXPECT_RUNG,       /* `text` was used */
+    EXPECT_COMPLETES, /* within `ns` */
+    EXPECT_FILE,      /* the trimmed text of `path` equals `text`, or that of the file `same_as` */
+    /* After each fault that ended an attempt, every rank makes its next step within `ns`. */
+    EXPECT_RECOVERED,
+    EXPECT_SURVIVORS,  /* processes that no step hit were not restarted */
+    EXPECT_RUNG,       /* the recovery rung `text` was used */
     EXPECT_RESTARTS,   /* from `low` to `high` */
     EXPECT_STEPS_LOST, /* at most `high` at each restart */
 };
@@ -153,26 +155,28 @@ struct scenario {
     struct scenario_expect *expects;
     size_t expect_count;
 };
-/* Reads the one document of a scenario file into `arena`. ERROR_INVALID / ERROR_LIMIT with "LINE:COLUMN:
- * why"; the caller puts the file's name before it. */
+/* Reads the one document of a scenario file into `arena`. The message of ERROR_INVALID and ERROR_LIMIT is
+ * "LINE:COLUMN: why"; the caller puts the file's name before it. */
 int scenario_read(struct arena *arena, struct str text, struct scenario *ret, struct error *error);
 
 /* --- the kernel's part ---------------------------------------------------------------------------------- */
 
 enum { INJECT_PATH_MAX = 4096 };
 
-/* The control group (v2) of a process as a path of the file system; false: it has none that can be seen. */
+/* Stores the control group (v2) of a process as a path of the file system. Returns false if the process has
+ * no visible group. */
 bool inject_cgroup_of(int pid, char ret_path[INJECT_PATH_MAX]);
-/* From now on drops packets of all processes whose sockets were made in this group, `loss_ppm` of them
- * (1,000,000: all). Needs CAP_BPF and CAP_NET_ADMIN. A second call changes nothing. */
+/* Drops `loss_ppm` of the packets (1,000,000: all) of every socket made in this control group, from now on. A
+ * second call replaces the first. Needs CAP_BPF and CAP_NET_ADMIN. ERROR_IO: the kernel refuses. */
 int inject_cut(const char *cgroup, enum inject_direction direction, uint32_t loss_ppm, struct error *error);
-/* Undoes inject_cut in each direction; *ret_count: how many programs it removed. */
+/* Undoes inject_cut in both directions and stores how many programs it removed. */
 int inject_cut_heal(const char *cgroup, size_t *ret_count, struct error *error);
 
-/* Flips one bit in each of `flips` places of a file, chosen by `rng` behind its first `keep` bytes. */
+/* Flips one bit at each of `flips` places of a file, chosen by `rng` after its first `keep` bytes.
+ * ERROR_INVALID: the file is not longer than that. */
 int inject_flip(const char *path, uint64_t keep, uint32_t flips, struct rng *rng, struct error *error);
-/* Makes a file `path` that takes the free space of its file system; ERROR_LIMIT if more than limit_bytes are
- * free, because others need such a disk. */
+/* Makes a file `path` that takes all free space of its file system, and stores its size. The caller removes
+ * it. ERROR_LIMIT if more than limit_bytes are free, because other programs need such a disk. */
 int inject_fill(const char *path, uint64_t limit_bytes, uint64_t *ret_bytes, struct error *error);
 
 #endif

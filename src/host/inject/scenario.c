@@ -1,7 +1,7 @@
-/* scenario.c - scenario files: docs/inject.md has the form for users.
+/* scenario.c - reads scenario files; docs/inject.md describes them for users.
  *
- * A document is a scenario if and only if every member is one of those that its level has, each has the type
- * asked for, and each step has an action, an object that the action applies to, and at most one moment. */
+ * A document is a scenario if and only if every member is known at its level and has the right type, and each
+ * step has an action, an object to which the action applies, and at most one moment. */
 #include <stdio.h>
 
 #include "base/units.h"

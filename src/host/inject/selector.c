@@ -57,7 +57,7 @@ const char *inject_action_refuses(enum inject_action action, enum inject_kind ki
     }
 }
 
-/* As a driver or a probe would say it of a part that has failed, and of one that has become slow. */
+/* Returns the action that reports a failed or slow part as its driver or a probe would. */
 static enum inject_action part_action(enum inject_kind kind, enum inject_action action,
                                       struct inject_how *how)
 {
@@ -163,7 +163,7 @@ static int no_object(struct str text, struct error *error)
         (int)(text.len < 100 ? text.len : 100), text.data);
 }
 
-/* chip/m-2/3, switch/rack-1; `name` is what follows the kind. */
+/* Parses a part: chip/m-2/3, switch/rack-1. `name` is the text after the kind. */
 static bool parse_part(struct str name, struct inject_selector *found)
 {
     int64_t number;
@@ -175,7 +175,7 @@ static bool parse_part(struct str name, struct inject_selector *found)
            (found->kind != INJECT_CHIP || str_to_i64(found->part, 0, PART_MAX, &number));
 }
 
-/* KIND/NAME */
+/* Parses KIND/NAME. */
 static int parse_named(struct str text, struct str word, struct inject_selector *ret, struct error *error)
 {
     struct str kind, name;
@@ -213,7 +213,7 @@ static int parse_named(struct str text, struct str word, struct inject_selector 
     return 0;
 }
 
-/* Parses the text behind "rank", or behind "random rank": [N] [of jobset/NAME]. */
+/* Parses the text after "rank", or after "random rank": [N] [of jobset/NAME]. */
 static bool parse_rank(struct str rest, bool numbered, struct inject_selector *found)
 {
     struct str word, kind, name;
@@ -273,7 +273,7 @@ struct inject_how inject_how_default(void)
     return (struct inject_how){.direction = DIRECTION_BOTH, .chip = -1};
 }
 
-/* "15%", "0.5%" in millionths. */
+/* Parses "15%" or "0.5%" to millionths. */
 static bool parse_share(struct str text, uint32_t *ret_ppm)
 {
     int64_t milli;
@@ -333,7 +333,7 @@ int inject_how_set(struct inject_how *how, struct str name, struct str value, st
                             (int)(value.len < 60 ? value.len : 60), value.data, wanted);
 }
 
-/* "5s": whole, in the largest unit that it is a multiple of. */
+/* Formats a duration such as "5s", in the largest unit of which it is a multiple. */
 static struct str write_duration(struct arena *arena, int64_t ns)
 {
     static const struct {

@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "host/launch/state.h"
 
-/* Whether the shim of this task file lives: someone else holds the lock (shim.h). */
+/* Returns whether the shim of this task file lives: another process holds the lock (shim.h). */
 static bool is_locked(int fd)
 {
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -20,8 +20,8 @@ static bool is_locked(int fd)
 
 enum adopted { ADOPTED_ALIVE, ADOPTED_DEAD, ADOPTED_UNDECIDED };
 
-/* A pidfd of the shim, if it lives. The lock is looked at again after the pidfd was opened: as the shim lived
- * then, the number was its own when we opened it. */
+/* Opens a pidfd of the shim, if it lives. The lock is tested again after that: if the shim still lives, its
+ * pid was its own when the pidfd was opened. */
 static enum adopted find_shim(int fd, const struct task_file *file, int *ret_pidfd)
 {
     if (!is_locked(fd))
@@ -40,7 +40,8 @@ static enum adopted find_shim(int fd, const struct task_file *file, int *ret_pid
     return is_locked(fd) ? ADOPTED_UNDECIDED : ADOPTED_DEAD;
 }
 
-/* Takes the task up as its file shows it; the file may have got its record since it was read. */
+/* Adopts the task in the state that its file shows. The file is read again, as the record may have been
+ * written since. */
 static enum adopted settle(struct task *task, int fd, const struct task_file *file,
                            enum launch_event_kind kind)
 {
@@ -80,7 +81,8 @@ bool adopt_again(struct task *task)
     return adopted != ADOPTED_UNDECIDED;
 }
 
-/* False: no valid task there, which an agent that died while it made one leaves. */
+/* Adopts one task. Returns false for an invalid task file, which an agent leaves that dies while it makes
+ * one. */
 static bool adopt_one(struct launcher *launcher, uint64_t uid, bool *ret_alive)
 {
     int fd = task_file_open(launcher, uid);
@@ -91,7 +93,7 @@ static bool adopt_one(struct launcher *launcher, uint64_t uid, bool *ret_alive)
         return errno != ENOENT;
     if (task_file_read(fd, &file) < 0 || file.header.uid != uid ||
         task_file_strings(fd, &file, &strings, &block) < 0) {
-        bool locked = is_locked(fd); /* of a version that we cannot read: leave it alone */
+        bool locked = is_locked(fd); /* its version is unknown: leave it alone */
         close(fd);
         return locked;
     }

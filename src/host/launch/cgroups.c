@@ -35,7 +35,8 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* Makes every part of `parent` below `mount`, handing controllers down on the way (v2). NULL: refused. */
+/* Makes every part of `parent` below `mount`, and enables controllers in each (v2). Returns NULL if that is
+ * refused. */
 static char *make_parent(const char *mount, const char *parent, const char *enable)
 {
     char path[LAUNCH_PATH_MAX], control[LAUNCH_PATH_MAX + 32];
@@ -154,7 +155,7 @@ int cgroups_for(struct launcher *launcher, const struct launch_spec *spec,
         *ret_unenforced |= !host->directory[i] && limits[i];
         if (!host->directory[i] || (host->version == 1 && !limits[i] && !always))
             continue;
-        /* Machines that share a box keep apart by their directory. */
+        /* Several machines on one computer differ in their directories. */
         buf_printf(&ret_directory[i], "%s/%016llx-" UID_FORMAT, host->directory[i],
                    (unsigned long long)shim_checksum(launcher->directory, strlen(launcher->directory)),
                    UID_ARG(spec->uid));

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "host/launch/state.h"
 
-enum { ANSWER_TIMEOUT_MS = 10000 }; /* of a shim; a stopped machine takes long to answer anything */
+enum { ANSWER_TIMEOUT_MS = 10000 }; /* of a shim; a stopped machine takes long to answer */
 
 struct launch_exec {
     struct launcher *launcher;
@@ -143,8 +143,8 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     CHECK(uv_poll_init(exec->launcher->loop, &exec->connected, fd) == 0);
     exec->connected.data = exec;
     exec->handles++;
-    /* Not stopped now and closed at the end: uv_close takes the descriptor's number out of the loop's epoll
-     * set, and by then the number may be another command's connection, which would never be heard again. */
+    /* Closed at once, not stopped now and closed at the end: uv_close removes the descriptor's number from
+     * the loop's epoll set, and later the number may be that of another command's connection. */
     uv_close((uv_handle_t *)&exec->listening, on_handle_closed);
     close_fd(&exec->listen_fd);
     bool sent = send_request(exec);

@@ -73,7 +73,7 @@ static void drop(struct launcher *launcher, struct kept *kept)
     kept_free(launcher, kept);
 }
 
-/* Returns the part of a Pod's name that its successors share: all but "-" and the five characters behind
+/* Returns the part of a Pod's name that its successors share: all but "-" and the five characters after
  * it. */
 static struct str stem_of(const char *name)
 {
@@ -83,7 +83,7 @@ static struct str stem_of(const char *name)
     return made ? (struct str){text.data, text.len - SUFFIX} : text;
 }
 
-/* Oldest first goes until the newest `kept_attempts` of `name`, LAUNCH_KEPT_ALIKE of its stem and
+/* Drops the oldest logs until only the newest `kept_attempts` of `name`, LAUNCH_KEPT_ALIKE of its stem and
  * `kept_tasks_max` in all are left. */
 static void trim(struct launcher *launcher, const char *name)
 {
@@ -101,7 +101,7 @@ static void trim(struct launcher *launcher, const char *name)
         drop(launcher, container_of(launcher->kept.next, struct kept, node));
 }
 
-/* Moves the log directory of a task that is over to those kept. */
+/* Moves the log directory of an ended task to the kept ones. */
 static void keep_log(struct launcher *launcher, const char *name, uint64_t uid, uint32_t attempt)
 {
     char uid_text[24], path[LAUNCH_PATH_MAX];

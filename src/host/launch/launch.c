@@ -69,7 +69,7 @@ void task_free(struct task *task)
     mem_free(task);
 }
 
-/* Room for "/kept/<name>/<seq>-<uid>/log" behind it. */
+/* Leaves space for "/kept/<name>/<seq>-<uid>/log" after the directory. */
 enum { DIRECTORY_MAX = LAUNCH_PATH_MAX - LAUNCH_NAME_MAX - 64 };
 
 /* ---- the state directory ---- */
@@ -109,7 +109,7 @@ static int make_below(const char *parent, const char *name, bool fifo, struct er
     return 0;
 }
 
-/* The fence of an earlier boot counts from another zero; its tasks are gone with that boot. */
+/* Clears the fence after a reboot: its time counts from the earlier boot, whose tasks have ended. */
 static int forget_old_boot(struct launcher *launcher, struct error *error)
 {
     char now[64] = "", before[64] = "";
@@ -351,7 +351,7 @@ int launch_renew(struct launcher *launcher, struct error *error)
         take_files(launcher, &fresh);
     }
     if (rc == 0)
-        keep_done(launcher); /* what was kept is gone */
+        keep_done(launcher); /* the kept logs were deleted */
     return rc;
 }
 
@@ -399,7 +399,7 @@ static int signal_shim(struct task *task, int signal_number, uint64_t value, str
     info.si_value.sival_ptr = (void *)(uintptr_t)value;
     if (syscall(SYS_pidfd_send_signal, task->pidfd, signal_number, &info, 0) == 0 || errno == ESRCH)
         return 0;
-    /* The queue of real-time signals is full (RLIMIT_SIGPENDING): a plain SIGTERM still asks for a stop. */
+    /* The queue of real-time signals is full (RLIMIT_SIGPENDING): a plain SIGTERM still requests a stop. */
     if (errno == EAGAIN && signal_number == SHIM_SIGNAL_STOP &&
         syscall(SYS_pidfd_send_signal, task->pidfd, SIGTERM, NULL, 0) == 0)
         return 0;
@@ -420,8 +420,8 @@ static int find_live(struct launcher *launcher, uint64_t uid, struct task **ret_
     return 0;
 }
 
-/* Finds a task as find_live does, for a call that needs its shim. launch_adopt may have met the shim between
- * spawn and exec: it is known in a moment. */
+/* Finds a task as find_live does, for a call that needs its shim. A shim that launch_adopt found between
+ * spawn and exec is known a moment later. */
 static int find_watched(struct launcher *launcher, uint64_t uid, struct task **ret_task, struct error *error)
 {
     int result = find_live(launcher, uid, ret_task, error);
@@ -437,7 +437,7 @@ static int signal_stop(struct task *task, int64_t grace_ns, struct error *error)
     return signal_shim(task, SHIM_SIGNAL_STOP, grace_ms, error);
 }
 
-/* The grace of a task's spec is not known before its shim: any that is given counts for less. */
+/* The grace of a task's spec is not known before its shim, so any given grace counts as shorter. */
 static void owe_stop(struct task *task, int64_t grace_ns)
 {
     bool shorter = grace_ns >= 0 && (task->stop_grace_ns < 0 || grace_ns < task->stop_grace_ns);
@@ -495,7 +495,7 @@ void launch_set_fence(struct launcher *launcher, uint64_t deadline_boottime_ns)
     uint64_t before =
         __atomic_exchange_n(&launcher->fence->deadline_boottime_ns, deadline_boottime_ns, __ATOMIC_ACQ_REL);
     if (before != 0 && (deadline_boottime_ns == 0 || deadline_boottime_ns >= before))
-        return; /* each shim wakes at the time it knows and then sees this one */
+        return; /* each shim wakes at the old deadline and then sees this one */
     list_for_each(node, &launcher->tasks)
     {
         struct task *task = container_of(node, struct task, node);
@@ -537,7 +537,7 @@ int launch_forget(struct launcher *launcher, uint64_t uid, struct error *error)
         return error_set(error, ERROR_CONFLICT, "task %s has not ended", task->name);
     keep_task(launcher, task);
     u64_map_remove(&launcher->by_uid, uid);
-    task->forgotten = true; /* freed from the loop: the caller may stand in its report */
+    task->forgotten = true; /* freed from the loop: the caller may be in the callback that reports it */
     timer_arm(launcher);
     return 0;
 }

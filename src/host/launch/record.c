@@ -33,7 +33,7 @@ int task_file_read(int fd, struct task_file *ret_file)
     return 0;
 }
 
-/* The strings from the first mount on; empty: there is none. */
+/* Returns the strings from the first mount on; empty if there is none. */
 static struct str mounts_of(const struct shim_header *header, struct str rest)
 {
     struct str skipped;

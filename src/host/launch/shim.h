@@ -1,9 +1,9 @@
 /* shim.h - what the launcher and phalanx-shim share: the task file, inherited descriptors, control signals,
  * messages.
  *
- * The two are built together but a shim outlives its agent: an agent of a later version meets shims of an
- * earlier one. So everything here is versioned, fixed in size, in the machine's byte order, and only ever
- * appended to.
+ * The two are built together, but a shim outlives its agent: an agent of a later version meets shims of an
+ * earlier one. So every format here is versioned, fixed in size, in the machine's byte order, and only ever
+ * extended at its end.
  *
  * The task file (<directory>/tasks/<uid>/task, mode 0600: it holds the environment)
  *     struct shim_header    written by the launcher before the shim starts
@@ -14,12 +14,12 @@
  *                           argv [argc], env [envc], hosts, rank table; with SHIM_MOUNTS: the number of
  *                           mounts in decimal, then of each its letters (shim_mount), source, with
  *                           SHIM_MOUNT_INSIDE the path inside the source, and target
- * A header is valid iff magic and version fit and the file has exactly header.file_len bytes; a start record
- * iff its magic fits; an exit record iff magic and checksum fit. The exit record lies in blocks that were
- * allocated with the file, so that a full disk cannot lose an exit status.
+ * A header is valid iff magic and version match and the file has exactly header.file_len bytes; a start
+ * record iff its magic matches; an exit record iff magic and checksum match. The exit record lies in blocks
+ * that were allocated with the file, so that a full disk cannot lose an exit status.
  *
  * Liveness: the launcher takes flock(LOCK_EX) on the task file and the shim inherits that open file
- * description; the lock is free if and only if the shim is gone (or was never started). No pid is trusted
+ * description; the lock is free if and only if the shim has ended (or was never started). No pid is trusted
  * without it.
  */
 #ifndef PHX_HOST_LAUNCH_SHIM_H
@@ -35,26 +35,27 @@
 
 enum { SHIM_VERSION = 1, SHIM_CGROUPS_MAX = 3 };
 
-/* Descriptors the shim starts with. 0-2 are /dev/null; its working directory is the task's directory; every
- * signal is blocked, so that a control signal can be sent the moment posix_spawn returns. */
+/* Descriptors that the shim starts with. 0-2 are /dev/null; its working directory is the task's directory;
+ * every signal is blocked, so that a control signal can be sent the moment posix_spawn returns. */
 enum shim_fd {
     SHIM_FD_TASK = 3,  /* the task file, locked */
     SHIM_FD_FENCE = 4, /* struct shim_fence, read only */
     SHIM_FD_EVENTS =
-        5, /* the FIFO to whatever agent lives: struct shim_event, O_RDWR so that it never breaks */
+        5, /* the FIFO to the current agent: struct shim_event; O_RDWR, so that it never breaks */
     SHIM_FD_TETHER = 6, /* may be absent */
     SHIM_FD_FREE = 7,
 };
 
 /* Control signals: queued with a 64-bit value (pidfd_send_signal, SI_QUEUE). Real-time signals, given as
- * numbers because SIGRTMIN differs between C libraries. A plain SIGTERM (an operator's) is a stop with the
- * default grace. */
+ * numbers because SIGRTMIN differs between C libraries. A plain SIGTERM, as an operator may send, is a stop
+ * with the default grace. */
 enum shim_signal {
     SHIM_SIGNAL_EXEC = 39,  /* value: the token of a command to run beside the task; see below */
     SHIM_SIGNAL_SEND = 40,  /* value: the signal for the process group */
     SHIM_SIGNAL_FENCE = 41, /* the fence did not just move forward: read it again */
-    /* Value: grace in milliseconds, SHIM_GRACE_DEFAULT for the header's. The highest number: of several
-     * pending signals the lowest is read first, and a stop shall come after what was sent before it. */
+    /* Value: grace in milliseconds, or SHIM_GRACE_DEFAULT for the header's. This is the highest number,
+     * because the lowest of several pending signals is read first and a stop must follow signals sent before
+     * it. */
     SHIM_SIGNAL_STOP = 42,
 };
 #define SHIM_GRACE_DEFAULT UINT64_MAX
@@ -72,14 +73,14 @@ enum shim_flags {
     SHIM_SET_USER = 1 << 0,
     SHIM_PRIVATE_HOSTS = 1 << 1,   /* mount the hosts file over /etc/hosts */
     SHIM_TETHER = 1 << 2,          /* SHIM_FD_TETHER is open */
-    SHIM_MOUNTS = 1 << 4,          /* mounts follow the strings; in a mount namespace of the task's own */
-    SHIM_USER_NAMESPACE = 1 << 5,  /* which takes a user namespace first: the agent is not root */
-    SHIM_RESET_OOM_SCORE = 1 << 3, /* the agent is protected from the OOM killer; its tasks shall not be */
+    SHIM_MOUNTS = 1 << 4,          /* mounts follow the strings; the task has its own mount namespace */
+    SHIM_USER_NAMESPACE = 1 << 5,  /* SHIM_MOUNTS in a user namespace, as the agent is not root */
+    SHIM_RESET_OOM_SCORE = 1 << 3, /* the agent is protected from the OOM killer, but its tasks must not be */
     SHIM_BOUND = 1 << 6,           /* the capability bounding set becomes header.capabilities */
     SHIM_NO_NEW_PRIVILEGES = 1 << 7,
     SHIM_UNPRIVILEGED = 1 << 8,    /* the agent is not root */
     SHIM_SECCOMP = 1 << 9,         /* system calls are filtered (shim/seccomp.c) */
-    SHIM_READ_ONLY_ROOT = 1 << 10, /* what is no mount of its own is read-only (shim/readonly.c) */
+    SHIM_READ_ONLY_ROOT = 1 << 10, /* everything but the task's own mounts is read-only (shim/readonly.c) */
 };
 enum { SHIM_GROUPS_MAX = 32 };
 
@@ -99,14 +100,13 @@ struct shim_header {
     uint32_t reserved;
 };
 
-/* Letters of a mount: 'f', 'd', 'h' or 'o', then 'r' or 'w', then '?' where the task runs without it if it
- * fails, or 'i' where what is mounted is a path inside the source that no link may lead out of. */
+/* Letters of a mount: 'f', 'd', 'h' or 'o', then 'r' or 'w', then optionally '?' if the task may run without
+ * the mount, or 'i' if the mount is a path inside the source that no link may lead out of. */
 enum shim_mount {
     SHIM_MOUNT_FILE = 'f',
     SHIM_MOUNT_DIRECTORY = 'd',
-    SHIM_MOUNT_HIDDEN = 'h', /* an empty folder lies over the target; there is no source */
-    SHIM_MOUNT_ROOT =
-        'o', /* the first one: "/" becomes an overlay (shim/root.c); a place for it is the source */
+    SHIM_MOUNT_HIDDEN = 'h', /* an empty folder is mounted over the target; there is no source */
+    SHIM_MOUNT_ROOT = 'o',   /* the first mount: "/" becomes an overlay (shim/root.c), made at the source */
     SHIM_MOUNT_READ_ONLY = 'r',
     SHIM_MOUNT_WRITABLE = 'w',
     SHIM_MOUNT_OPTIONAL = '?',
@@ -120,7 +120,7 @@ enum shim_cgroup {
     SHIM_CGROUP_CPU
 }; /* order of the cgroup directories */
 
-/* Where a start met an error: the launcher makes the sentence (`error` is an errno). */
+/* The step at which a start failed; the launcher turns it and `error` (an errno) into a sentence. */
 enum shim_stage {
     SHIM_STAGE_NONE,
     SHIM_STAGE_FILES,     /* rank table, hosts file */
@@ -135,11 +135,11 @@ enum shim_stage {
     SHIM_STAGE_EXEC,
     SHIM_STAGE_PRIVILEGES, /* capabilities, no new privileges */
     SHIM_STAGE_READ_ONLY,  /* the root file system */
-    SHIM_STAGE_MOUNT,      /* in an exit record the mount's number stands above it: SHIM_STAGE_SHIFT */
+    SHIM_STAGE_MOUNT,      /* in an exit record the mount's number is above it: SHIM_STAGE_SHIFT */
 };
 enum { SHIM_STAGE_SHIFT = 8 };
 
-/* Errors that did not keep the task from running. */
+/* The start record. Its errors did not keep the task from running. */
 struct shim_start {
     uint64_t magic;
     int32_t shim_pid, task_pid;
@@ -166,27 +166,27 @@ struct shim_exit {
     uint64_t user_us, system_us, max_rss_bytes, log_dropped_bytes;
     uint32_t stage; /* with SHIM_EXIT_START_FAILED: enum shim_stage and errno */
     int32_t error;
-    uint64_t checksum; /* shim_checksum of all before */
+    uint64_t checksum; /* shim_checksum of all fields before */
 };
 
 enum shim_event_kind { SHIM_EVENT_STARTED = 1, SHIM_EVENT_EXITED = 2 };
 
-/* At most PIPE_BUF bytes, so that writers never interleave. Lost when the FIFO is full; the task file has it
- * all. */
+/* A message in the FIFO, of at most PIPE_BUF bytes, so that writers never interleave. A message is lost if
+ * the FIFO is full, but the task file has the same content. */
 struct shim_event {
     uint32_t magic, kind;
     uint64_t uid;
     struct shim_start start;
 };
 
-/* A command to run beside the task, as `kubectl exec` asks for it. The launcher listens on the abstract
- * address "phalanx-exec-<token as 16 hexadecimal digits>" (SOCK_SEQPACKET) and sends SHIM_SIGNAL_EXEC; the
- * shim connects. Each side makes sure that the other has its own user id, the launcher also that it is this
- * shim. The launcher then sends one message: struct shim_exec_request, its strings (argv [argc], then
- * variables [envc] that come before the task's) and three descriptors. The shim answers with STARTED or
- * FAILED, and after STARTED with ENDED. Closing the connection earlier kills the command: its
- * process group, that is; what left it lives as long as the task. The command is a child of the shim, so that
- * all that is said of a task's processes holds for it too. A shim that is too old leaves the signal pending.
+/* A command to run beside the task, as for `kubectl exec`. The launcher listens on the abstract address
+ * "phalanx-exec-<token as 16 hexadecimal digits>" (SOCK_SEQPACKET) and sends SHIM_SIGNAL_EXEC; the shim
+ * connects. Each side makes sure that the other has its own user id, the launcher also that it is this shim.
+ * The launcher then sends one message: struct shim_exec_request, its strings (argv [argc], then variables
+ * [envc] that come before the task's) and three descriptors. The shim answers with STARTED or FAILED, and
+ * after STARTED with ENDED. Closing the connection earlier kills the command's process group; processes that
+ * left the group live as long as the task. The command is a child of the shim, so every rule for a task's
+ * processes holds for it too. A shim that is too old leaves the signal pending.
  * */
 #define SHIM_EXEC_MAGIC   UINT32_C(0x58455850) /* "PXEX" */
 #define SHIM_EXEC_ADDRESS "phalanx-exec-"
@@ -206,9 +206,9 @@ struct shim_exec_reply {
     uint32_t signal; /* ENDED: 1 when `value` is a signal */
 };
 
-/* "times" beside "log" (and "times.1" beside "log.1" ...): from which offset of the log on what arrived when.
- * Written before the bytes, at most one for each millisecond, so that the log itself stays plain text and the
- * cost small. A last one that is not whole does not count. */
+/* An entry of "times" beside "log" ("times.1" beside "log.1" ...): when the bytes of the log from `offset` on
+ * arrived. The shim writes it before the bytes, at most once a millisecond, so the log itself stays plain
+ * text and the cost small. An incomplete last entry does not count. */
 struct shim_log_time {
     uint64_t offset;
     int64_t arrived_ns; /* wall clock */

@@ -140,7 +140,7 @@ static void add_mounts(const struct launch_spec *spec, struct buf *file)
     }
 }
 
-/* The bytes of the task file (shim.h). */
+/* Composes the bytes of the task file (shim.h). */
 static int compose(struct launcher *launcher, const struct launch_spec *spec, struct buf *file,
                    bool *ret_unenforced, struct error *error)
 {
@@ -201,7 +201,7 @@ static int place_make(struct launcher *launcher, const struct launch_spec *spec,
                    : error_set_errno(error, errno, "making the directory of task %s", spec->name);
     place->directory_fd =
         fd_raise(openat(launcher->tasks_fd, place->uid, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    bool shared = spec->set_user; /* the task's group finds its hosts file and rank table */
+    bool shared = spec->set_user; /* lets the task's group reach its hosts file and rank table */
     if (place->directory_fd >= 0 && ((shared && fchown(place->directory_fd, (uid_t)-1, spec->group_id) < 0) ||
                                      fchmod(place->directory_fd, shared ? 0750 : 0700) < 0))
         return error_set_errno(error, errno, "giving the directory of task %s to its group", spec->name);
@@ -217,7 +217,7 @@ static int place_make(struct launcher *launcher, const struct launch_spec *spec,
     return 0;
 }
 
-/* vfork semantics: the loop stands still until the shim is executed, no longer. */
+/* Starts the shim with vfork semantics: the loop is blocked only until the shim is executed. */
 static int start_shim(struct launcher *launcher, const struct place *place, const char *name, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
@@ -258,7 +258,7 @@ static int start_shim(struct launcher *launcher, const struct place *place, cons
     return error;
 }
 
-/* From here on there is a process; when it cannot be watched it must not go on. */
+/* Begins to watch the new process, and kills it if it cannot be watched. */
 static int begin_watch(struct launcher *launcher, const struct launch_spec *spec, pid_t pid, bool unenforced,
                        struct error *error)
 {

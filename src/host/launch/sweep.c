@@ -12,21 +12,21 @@
 #include "host/launch/state.h"
 
 /* Kills the processes that a killed shim left. The task's first process dies with the shim
- * (PR_SET_PDEATHSIG); processes that it had started live on. Each has PHX_TASK_DIR in its environment as of
- * its exec, whatever its group or parent is now. They are found by that, killed through a pidfd, and looked
- * for again until whole passes find none: a killed process may have forked behind the pass, and one amid its
- * exec shows no environment for that moment. */
+ * (PR_SET_PDEATHSIG); processes that it had started live on. Each has PHX_TASK_DIR in its environment since
+ * its exec, whatever its group or parent is now. A sweep finds these processes by that variable, kills them
+ * through pidfds, and repeats until complete passes find none: a killed process may have forked after the
+ * pass had gone by, and a process in the middle of its exec shows no environment. */
 
 enum {
-    /* An exec hides the environment for microseconds. A process that shows none for this many passes is no
-     * task of ours: its memory may not be read. */
+    /* An exec hides the environment for microseconds. A process that shows none for this many passes is not
+     * ours: we may not read its memory. */
     UNSURE_PASSES_MAX = 100,
-    /* A pass goes by rising numbers, as forks do, so that it meets a process that forks ahead of it; but at
-     * the end of the numbers a fork gets a lower number. No process does that twice in the time of two
+    /* A pass goes by rising pids, as forks do, so it meets the child of a process that it is about to reach.
+     * Only when pids wrap around does a fork get a lower one, and pids do not wrap twice within two
      * passes. */
     CLEAN_PASSES = 2,
-    /* How many struck processes are watched until they are dead. The rest must not take all our descriptors,
-     * and the next pass meets them again. */
+    /* How many killed processes are watched until they are dead. More could take all our descriptors; the
+     * next pass finds the rest again. */
     PREY_MAX = 64,
 };
 
@@ -34,7 +34,7 @@ enum sight {
     SIGHT_STRANGER,
     SIGHT_MARKED,
     SIGHT_UNSURE, /* perhaps amid its exec, or dying */
-    SIGHT_BLIND,  /* we are out of descriptors: as good as not looked */
+    SIGHT_BLIND,  /* out of descriptors: as if not examined */
 };
 
 struct prey {
@@ -60,9 +60,9 @@ void sweep_free(struct sweep *sweep)
 }
 
 /* Classifies a process whose environment has no mark in the `seen` bytes that were read. Kernel threads and
- * zombies have no environment, and never will. Amid an exec, proc(5)'s env_end of the new image is not set
- * yet; if the environment is longer by now, the bytes that were read belonged to the old image, given up
- * between opening and the end. */
+ * zombies have no environment, and never will. In the middle of an exec, proc(5)'s env_end of the new image
+ * is not set yet. If the environment is longer by now, the bytes that were read belonged to the old image,
+ * which the exec replaced during the read. */
 static enum sight look_again(pid_t pid, size_t seen)
 {
     enum { FIELD_STATE = 3, FIELD_FLAGS = 9, FIELD_ENV_START = 50, FIELD_ENV_END = 51 };
@@ -110,7 +110,7 @@ static enum sight look_at(const struct sweep *sweep, pid_t pid)
         seen += (size_t)got;
         len += (size_t)got;
         found = memmem(block, len, sweep->mark, sweep->mark_len) != NULL;
-        size_t keep = len < sweep->mark_len ? len : sweep->mark_len; /* it may lie across two reads */
+        size_t keep = len < sweep->mark_len ? len : sweep->mark_len; /* it may be split between two reads */
         memmove(block, block + len - keep, keep);
         len = keep;
     }
@@ -135,8 +135,9 @@ static void keep_prey(struct sweep *sweep, pid_t pid, int pidfd)
     vec_push(&sweep->prey, prey);
 }
 
-/* False when the process is no stranger, and a later pass has to look again. One that was struck before is
- * none either: by the time it is dead the number may be that of a child of it. */
+/* Examines a process and kills it if it is the task's. Returns false unless it is a stranger, so that a later
+ * pass examines it again. A process that was killed before is no stranger either: once it is dead, a child
+ * may have its pid. */
 static bool strike(struct sweep *sweep, pid_t pid)
 {
     if (is_known(sweep, pid))
@@ -161,7 +162,7 @@ static bool strike(struct sweep *sweep, pid_t pid)
     return false;
 }
 
-/* True when the whole pass found strangers only. */
+/* Makes a pass. Returns true if it found strangers only. */
 static bool pass_is_clean(struct sweep *sweep)
 {
     DIR *proc = opendir("/proc");
@@ -177,7 +178,8 @@ static bool pass_is_clean(struct sweep *sweep)
     return clean;
 }
 
-/* True when all killed processes are dead; forgets them, so that a reused number is looked at again. */
+/* Returns true if all killed processes are dead, and forgets these, so that a reused pid is examined
+ * again. */
 static bool all_dead(struct sweep *sweep)
 {
     for (size_t i = sweep->prey.len; i-- > 0;) {
@@ -202,7 +204,8 @@ static void remove_cgroups(int fd, const struct task_file *file)
     mem_free(block);
 }
 
-/* The record that the shim could not leave; also in the file, so that a next agent finds the same. */
+/* Makes the record that the shim could not write, and writes it to the file, so that the next agent finds the
+ * same. */
 static struct shim_exit lost_record(const struct task_file *file)
 {
     struct shim_exit record = {
@@ -250,9 +253,9 @@ void sweep_begin(struct task *task)
     sweep->mark_len = (size_t)len + 2;
     task->sweep = sweep;
     task->state = TASK_SWEEPING;
-    /* The first process has its SIGKILL already and perhaps no environment any more, while it still gives
-     * back memory and devices: it is waited for. It still leads its session then; a stranger with its number
-     * does hardly. */
+    /* The first process has its SIGKILL already, and perhaps no environment any more, but may still be
+     * releasing memory and devices: wait for it. It then still leads its session, as a stranger with its pid
+     * hardly does. */
     pid_t first = task->start.task_pid;
     if (task->watched && first > 0 && getsid(first) == first) {
         int pidfd = (int)syscall(SYS_pidfd_open, first, 0);

@@ -26,7 +26,7 @@ static bool read_text(const char *path, char *ret_text, size_t cap)
     return got >= 0 && len > 0;
 }
 
-/* The number that follows `key`, a whole word at the beginning of a line; -1: there is none. */
+/* Returns the number after `key`, a whole word at the beginning of a line; -1 if there is none. */
 static int64_t number_of(const char *text, const char *key)
 {
     size_t len = strlen(key);
@@ -50,7 +50,7 @@ static bool cgroup_text(const struct launcher *launcher, enum shim_cgroup which,
     return read_text(path, ret_text, cap);
 }
 
-/* Fills in the figures that the cgroups know; the others stay. */
+/* Fills in the figures that the cgroups have, and leaves the others. */
 static void ask_cgroups(const struct launcher *launcher, struct launch_usage *usage, bool *ret_cpu,
                         bool *ret_memory)
 {
@@ -82,7 +82,7 @@ static void ask_cgroups(const struct launcher *launcher, struct launch_usage *us
 
 /* --- processes ------------------------------------------------------------------------------------------ */
 
-enum { PROCESS_DEPTH_MAX = 64 }; /* of ancestors that are looked at */
+enum { PROCESS_DEPTH_MAX = 64 }; /* of ancestors that are examined */
 
 struct process {
     pid_t pid, parent;
@@ -136,7 +136,7 @@ static void list_processes(struct processes *processes)
         qsort(processes->list.items, processes->list.len, sizeof *processes->list.items, compare_processes);
 }
 
-/* The shim that a process descends from, itself too; 0: none of ours. */
+/* Returns the shim from which a process descends, or which it is; 0 if none of ours. */
 static pid_t find_shim(const struct processes *processes, const struct u64_map *shims,
                        const struct process *process)
 {

@@ -7,8 +7,9 @@
 #include "base/check.h"
 #include "host/launch/state.h"
 
-/* Three sources report on a task, in falling speed and rising certainty: its message in the FIFO, the end of
- * its shim (pidfd), and its file. The first two only say when to look; reports come from the record. */
+/* A task has three sources of news, in falling speed and rising certainty: its message in the FIFO, the end
+ * of its shim (pidfd), and its file. The first two only tell when to read the file; reports are made from the
+ * record. */
 
 /* ---- reports ---- */
 
@@ -181,7 +182,7 @@ static void on_event(struct launcher *launcher, const struct shim_event *event)
 {
     struct task *task = u64_map_get(&launcher->by_uid, event->uid);
     if (!task || !task->watched)
-        return; /* of an earlier run; or met by launch_adopt before its exec, which the timer handles */
+        return; /* of an earlier run; or found by launch_adopt before its exec, which the timer handles */
     if (task->child && event->start.shim_pid != 0 && event->start.shim_pid != task->shim_pid)
         return; /* of the run before this one */
     if (event->kind == SHIM_EVENT_STARTED && task->state == TASK_STARTING)
@@ -231,7 +232,7 @@ static void on_timer(uv_timer_t *timer)
         timer_arm(launcher);
 }
 
-/* A running timer is not postponed: frequent callers would otherwise keep it from ever firing. */
+/* Starts the timer unless it runs: if frequent callers postponed it, it would never fire. */
 void timer_arm(struct launcher *launcher)
 {
     if (!launcher->closing && !uv_is_active((uv_handle_t *)&launcher->timer))

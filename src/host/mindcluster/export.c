@@ -58,7 +58,7 @@ static bool is_public(const struct doc *fault)
     return str_is(code_family(text_at(fault, "spec", "code")), "public");
 }
 
-/* Is the fault about a link to other machines? */
+/* Returns whether the fault is that of a link to other machines. */
 static bool is_network(const struct doc *fault)
 {
     static const char *const families[] = {"ib", "eth", "mlx5", "net"};
@@ -326,7 +326,7 @@ struct doc *mindcluster_hccl(struct arena *arena, const struct mindcluster_view 
     return table;
 }
 
-/* The number in "family/NUMBER", hexadecimal of their chips; 0 where there is none. */
+/* Returns the number in "family/NUMBER", hexadecimal for Ascend chips; 0 if there is none. */
 static int64_t code_number(struct str code)
 {
     struct str family, name;

@@ -1,4 +1,4 @@
-/* hccl.c - a rank table that somebody has, against where the ranks are. */
+/* hccl.c - reads a given rank table, and compares it with the places of the ranks. */
 #include "host/mindcluster/internal.h"
 
 enum { TABLE_MEMORY_MAX = 64 << 20 };
@@ -32,14 +32,14 @@ struct reader {
     struct error *error;
 };
 
-/* A number in a text, as theirs are. */
+/* Reads a number in a string, as MindCluster writes numbers. */
 static bool read_number(const struct doc *object, const char *key, int64_t max, int64_t *ret_number)
 {
     const struct doc *member = doc_get(object, key);
     return member && member->kind == DOC_STRING && str_to_i64(member->text, 0, max, ret_number);
 }
 
-/* Empty texts are none; false: it is no text, or absent where it is needed. */
+/* Reads a text. Returns false if the member is not a string, or if it is absent or empty although needed. */
 static bool read_text(const struct doc *object, const char *key, bool needed, struct str *ret_text)
 {
     const struct doc *member = doc_get(object, key);
@@ -181,7 +181,7 @@ struct candidate {
     size_t count;
 };
 
-/* Whether a rank of the table is this seat; ranks are looked at all, as numbers may be others. */
+/* Returns whether any rank of the table is at this seat, whatever its number. */
 static bool is_listed(const struct mindcluster_table *table, const struct seat *seat)
 {
     for (size_t i = 0; i < table->count; i++)

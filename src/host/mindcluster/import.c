@@ -1,4 +1,4 @@
-/* import.c - their messages become our Faults. */
+/* import.c - makes our Faults from MindCluster's messages. */
 #include "host/mindcluster/internal.h"
 
 #include "doc/json.h"
@@ -62,7 +62,7 @@ static int add(struct import *import, const struct said *said)
     return 0;
 }
 
-/* Formats milliseconds since 1970 as RFC 3339; empty: there is no time. */
+/* Formats milliseconds since 1970 as RFC 3339; empty if there is no time. */
 static struct str time_of(struct arena *arena, int64_t ms)
 {
     char text[32];
@@ -86,7 +86,7 @@ static bool is_one_of(struct str text, const char *const *names, size_t count)
     return false;
 }
 
-/* For codes that the fault table does not know. */
+/* Returns the severity for codes that the fault table does not have. */
 static struct str severity_of(int level)
 {
     return level < 0    ? (struct str){0}
@@ -194,7 +194,7 @@ static int import_public(struct import *import, const struct doc *message)
 
 /* --- device-info and node-info -------------------------------------------------------------------------- */
 
-/* "Ascend910-3" -> 3; -1: it ends in no number. */
+/* Returns the number at the end of a name ("Ascend910-3": 3), or -1 if there is none. */
 static int64_t number_behind(struct str name)
 {
     size_t at = name.len;
@@ -324,7 +324,7 @@ static int wrong_rank(struct reset *reset, size_t index, const char *member, con
     return error_set(reset->import.error, ERROR_INVALID, "RankList[%zu].%s: %s", index, member, why);
 }
 
-/* Is the member of the wanted kind, or absent although it may be? */
+/* Returns whether the member is of the wanted kind, or absent if it may be. */
 static bool is_kind(const struct doc *object, const char *key, enum doc_kind kind, bool needed)
 {
     const struct doc *member = doc_get(object, key);
@@ -359,7 +359,7 @@ static int check_entry(struct reset *reset, size_t index, const struct doc *entr
     return 0;
 }
 
-/* The open Fault that an earlier import made of this rank and code, wherever the rank was then. */
+/* Returns the open Fault that an earlier import made for this rank and code, wherever the rank was then. */
 static const struct doc *made_before(const struct reset *reset, struct str place, struct str code)
 {
     for (size_t i = 0; i < doc_len(reset->view->faults); i++) {
@@ -371,7 +371,7 @@ static const struct doc *made_before(const struct reset *reset, struct str place
     return NULL;
 }
 
-/* Is the policy the one that an export would state for the rank now? */
+/* Returns whether an export would now state this policy for the rank. */
 static bool has_policy(const struct reset *reset, const struct seat *seat, struct str policy)
 {
     fault_list faults = {0};
@@ -386,7 +386,7 @@ static bool has_policy(const struct reset *reset, const struct seat *seat, struc
     return worst > 0 && str_is(policy, level_names[worst].policy);
 }
 
-/* The codes of the family "reset": those of the policies, with the sign that codes have. */
+/* Returns the code of a policy, of the family "reset", with the separator that codes use. */
 static struct str code_of_policy(struct arena *arena, struct str policy)
 {
     char *name = arena_strdup(arena, policy);
@@ -395,7 +395,7 @@ static struct str code_of_policy(struct arena *arena, struct str policy)
     return arena_printf(arena, "reset/%s", name);
 }
 
-/* A rank that is well again: the Fault that an earlier import made ends. */
+/* Ends the Fault that an earlier import made for a recovered rank. */
 static int end_of(struct reset *reset, const struct doc *made)
 {
     struct said said = {.machine = text_at(made, "spec", "machine"),
@@ -444,7 +444,7 @@ static int add_entry(struct reset *reset, size_t index, const struct doc *entry)
         return end_rank(reset, place);
     struct str code = code_of_policy(arena, policy);
     if (level < 2 || made_before(reset, place, code) || has_policy(reset, seat, policy))
-        return 0; /* asks for nothing, or has it */
+        return 0; /* requires no action, or the rank has the policy */
     if (place.len > PLACE_MAX)
         return error_set(reset->import.error, ERROR_LIMIT, "namespace and job: longer than a place may be");
     if (!seat->machine.len)

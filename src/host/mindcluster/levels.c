@@ -1,4 +1,5 @@
-/* levels.c - levels and codes under both names (MindCluster's faultCode.json, NodeDConfiguration.json). */
+/* levels.c - names of levels and codes on both sides (MindCluster's faultCode.json,
+ * NodeDConfiguration.json). */
 #include "host/mindcluster/internal.h"
 
 const struct level_names level_names[LEVEL_NAMES] = {

@@ -1,19 +1,18 @@
-/* mindcluster.h - the JSON objects by which the parts of Huawei's MindCluster (Ascend/mind-cluster) tell
- * each other of devices, faults and ranks, out of ours and back: for tools that were built to read and
- * write them.
+/* mindcluster.h - converts our API objects to and from the JSON objects in which the components of Huawei's
+ * MindCluster (Ascend/mind-cluster) exchange devices, faults and ranks, for tools that read and write those.
  *
  *   export.c   Nodes, Faults and Pods  ->  device-info, node-info, public faults, reset.json, hccl.json
  *   import.c   public faults, device-info, node-info  ->  Faults for our API
- *   import.c   reset.json  ->  Faults where its ranks run
+ *   import.c   reset.json  ->  Faults on the machines of its ranks
  *   hccl.c     hccl.json  against Pods: where a rank table and the cluster differ
- *   rank.c     which rank of theirs is which chip of which Pod
+ *   rank.c     maps MindCluster's ranks to chips of Pods
  *   levels.c   the names of levels and codes on both sides
  *
- * What goes in is what the API gives (docs/api.md), as documents; what comes out are documents. Nothing
- * here reads a clock or talks to anybody. Shapes and limits are in docs/mindcluster.md; where theirs has
- * a "CheckCode" it is the SHA-256 of the text of the member beside it.
+ * Inputs are objects as the API returns them (docs/api.md), as documents; results are documents. No function
+ * reads a clock or does I/O. Shapes and limits are in docs/mindcluster.md. A "CheckCode" is the SHA-256 of
+ * the text of the member beside it.
  *
- * Results live in `arena` and may share parts of what went in.
+ * Results live in `arena` and may share nodes with the inputs.
  */
 #ifndef PHX_HOST_MINDCLUSTER_MINDCLUSTER_H
 #define PHX_HOST_MINDCLUSTER_MINDCLUSTER_H
@@ -30,39 +29,40 @@ struct mindcluster_view {
     int64_t now_s;            /* since 1970 */
 };
 
-/* ConfigMap mindx-dl-deviceinfo-NODE of `node` (a Node). */
+/* Makes the ConfigMap mindx-dl-deviceinfo-NODE of `node` (a Node). */
 struct doc *mindcluster_device_info(struct arena *arena, const struct mindcluster_view *view,
                                     const struct doc *node);
-/* ConfigMap mindx-dl-nodeinfo-NODE. */
+/* Makes the ConfigMap mindx-dl-nodeinfo-NODE. */
 struct doc *mindcluster_node_info(struct arena *arena, const struct mindcluster_view *view,
                                   const struct doc *node);
 /* Makes a public-fault message with every open Fault whose code is of the family "public". */
 struct doc *mindcluster_public_faults(struct arena *arena, const struct mindcluster_view *view);
-/* ConfigMap reset-config-JOB: the ranks of the JobSet's Pods that faults are at. */
+/* Makes the ConfigMap reset-config-JOB: the ranks of the JobSet's Pods that faults affect. */
 struct doc *mindcluster_reset_config(struct arena *arena, const struct mindcluster_view *view,
                                      struct str job);
-/* The rank table of the JobSet's Pods, version 1.0. */
+/* Makes the rank table of the JobSet's Pods, version 1.0. */
 struct doc *mindcluster_hccl(struct arena *arena, const struct mindcluster_view *view);
 
 enum { MINDCLUSTER_FAULTS_MAX = 100, MINDCLUSTER_INFLUENCE_MAX = 1000, MINDCLUSTER_DEVICES_MAX = 32 };
-/* Faults (an array of objects to be created over the API) out of one of their objects: a public-fault
- * message, or a ConfigMap with PublicFault, DeviceInfoCfg or NodeInfo in its data. ERROR_INVALID with the
- * path of the member that is wrong, ERROR_LIMIT, ERROR_UNSUPPORTED: it is none of them. */
+/* Makes Faults (an array of objects to be created over the API) from one of MindCluster's objects: a
+ * public-fault message, or a ConfigMap with PublicFault, DeviceInfoCfg or NodeInfo in its data. ERROR_INVALID
+ * names the path of the wrong member; ERROR_UNSUPPORTED: the object is none of these; ERROR_LIMIT. */
 int mindcluster_import(struct arena *arena, const struct doc *object, struct doc **ret_faults,
                        struct error *error);
 
-/* Tells the kind of an object by its members; nothing is checked. */
+/* Returns the kind of an object by its members, without checking it. */
 enum mindcluster_kind { MINDCLUSTER_OF_FAULTS, MINDCLUSTER_RESET, MINDCLUSTER_HCCL };
 enum mindcluster_kind mindcluster_kind(const struct doc *object);
-/* The job in the name of a ConfigMap with reset.json (reset-config-JOB) or hccl.json (rings-config-JOB,
- * job-summary-JOB); empty: it is none. Lives as long as the object. */
+/* Returns the job in the name of a ConfigMap with reset.json (reset-config-JOB) or hccl.json
+ * (rings-config-JOB, job-summary-JOB); empty: the name has another form. The text lives as long as the
+ * object. */
 struct str mindcluster_job(const struct doc *object);
 
-/* Faults out of a reset.json, bare or in its ConfigMap: reset/POLICY at the machine and chip of each rank of
- * `job` (its Pods and all Faults are in `view`) with a policy that asks for something; the end of those made
- * before for ranks that are recovered. Nothing for a rank whose Fault of that policy is open, or that has the
- * policy by other Faults: a second import makes nothing. ERROR_INVALID with the path of the member,
- * ERROR_NOT_FOUND with the ranks that do not exist, ERROR_LIMIT. */
+/* Makes Faults from a reset.json, bare or in its ConfigMap. Each rank of `job` whose policy requires an
+ * action gets a Fault reset/POLICY at its machine and chip; for recovered ranks, the earlier Fault ends.
+ * `view` has the job's Pods and all Faults. A rank that has the policy already, by an open Fault of this or
+ * another origin, gets none, so a second import makes nothing. ERROR_INVALID names the path of the member,
+ * ERROR_NOT_FOUND the ranks that do not exist; ERROR_LIMIT. */
 int mindcluster_import_reset(struct arena *arena, const struct mindcluster_view *view, struct str job,
                              const struct doc *object, struct doc **ret_faults, struct error *error);
 
@@ -71,22 +71,23 @@ struct mindcluster_rank {
     struct str server_id, host_ip, container_ip; /* the last two may be empty */
     int64_t device_id;
 };
-/* A rank table 1.0 as it was read. */
+/* The contents of a rank table 1.0. */
 struct mindcluster_table {
     struct mindcluster_rank *ranks; /* by rank */
     size_t count;
     bool completed;
 };
-/* Reads one, bare or as data["hccl.json"]. Strict: types, counts, each rank from 0 on once and none left
- * out. ERROR_INVALID with the path of the member, ERROR_LIMIT, ERROR_UNSUPPORTED: another
- * version. */
+/* Reads a rank table, bare or as data["hccl.json"]. Strict: types and counts must be right, and each rank
+ * from 0 on must occur exactly once. ERROR_INVALID names the path of the member; ERROR_UNSUPPORTED: another
+ * version; ERROR_LIMIT. */
 int mindcluster_read_table(struct arena *arena, const struct doc *object, struct mindcluster_table *ret_table,
                            struct error *error);
-/* The JobSet that most of the table's ranks run for, among `pods` of any: same address, same chip. Empty:
- * none, or two of them equally. */
+/* Returns the JobSet whose Pods, among `pods`, have the address and chip of most of the table's ranks. Empty:
+ * no JobSet has any, or two have equally many. */
 struct str mindcluster_find_job(const struct mindcluster_table *table, const struct doc *pods);
-/* Adds a line for each rank that is elsewhere in the cluster (view->pods) than in the table, or only in one
- * of them; a server is the same by its name or the host's address. How many differ. */
+/* Adds a line for each rank whose place in the cluster (view->pods) and in the table differ, or that only one
+ * of them has. A server matches by its name, its host's address or its container's address. Returns how many
+ * ranks differ. */
 size_t mindcluster_compare(const struct mindcluster_view *view, const struct mindcluster_table *table,
                            struct buf *lines);
 

@@ -1,5 +1,4 @@
-/* rank.c - faults and Pods of our API as documents: to which machine and chip they belong, and which
- * MindCluster rank is which Pod's. */
+/* rank.c - finds the machine and chip of faults and Pods of our API, and the Pod of each MindCluster rank. */
 #include "host/mindcluster/internal.h"
 
 #include "doc/json.h"
@@ -45,7 +44,8 @@ int fault_level(const struct doc *fault)
 bool fault_strikes(const struct doc *fault, int64_t chip)
 {
     int64_t at = fault_chip(fault);
-    return (at < 0 || at == chip) && fault_level(fault) >= 2; /* RestartRequest: the first that asks */
+    /* RestartRequest is the first level that requires an action. */
+    return (at < 0 || at == chip) && fault_level(fault) >= 2;
 }
 
 void faults_of_machine(const struct mindcluster_view *view, struct str machine, fault_list *ret_list)

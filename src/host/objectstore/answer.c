@@ -25,7 +25,7 @@ static void add_rune(struct buf *out, uint32_t rune)
     }
 }
 
-/* Between "&#" and ";". */
+/* Parses the digits between "&#" and ";". */
 static bool parse_rune(struct str digits, uint32_t *ret_rune)
 {
     bool hex = digits.len > 0 && (digits.data[0] == 'x' || digits.data[0] == 'X');
@@ -110,7 +110,7 @@ static void ended(struct walk *walk)
     buf_clear(&walk->text);
 }
 
-/* "<" stands before the tag, ">" behind it. */
+/* Takes a tag, without its "<" and ">". */
 static bool take_tag(struct walk *walk, struct str tag)
 {
     if (tag.len == 0)
@@ -178,7 +178,7 @@ static void on_error_element(void *context, struct str parent, struct str name, 
 void answer_error(struct str xml, struct answer_error *ret)
 {
     *ret = (struct answer_error){0};
-    (void)answer_walk(xml, on_error_element, ret); /* what has come of it is the best there is */
+    (void)answer_walk(xml, on_error_element, ret); /* the elements before a mistake still count */
 }
 
 static void on_id_element(void *context, struct str parent, struct str name, struct str text)
@@ -234,7 +234,7 @@ static void on_list_element(void *context, struct str parent, struct str name, s
     } else if (str_is(name, "UploadId")) {
         reading->entry.upload = arena_str(reading->arena, text);
     } else if (str_is(name, "Initiated")) {
-        (void)time_parse(text, &reading->entry.begun_ns); /* 0: nobody knows */
+        (void)time_parse(text, &reading->entry.begun_ns); /* 0: not known */
     } else if (str_is(name, "Size")) {
         bool valid = str_to_i64(text, 0, INT64_MAX, &number);
         reading->wrong = reading->wrong || !valid;

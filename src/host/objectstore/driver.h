@@ -1,4 +1,4 @@
-/* driver.h - what a kind of store has to bring; private to this folder.
+/* driver.h - the interface of a kind of store; private to this folder.
  *   place.c    addresses of stores
  *   store.c    the public calls: prefixes, drivers
  *   s3.c       the protocol of S3; request.c one request, tried again; sigv4.c its signature; answer.c XML
@@ -11,7 +11,7 @@
 
 #include "host/objectstore/objectstore.h"
 
-/* The calls of objectstore.h; keys have the prefix already, and lists give keys with it. */
+/* The calls of objectstore.h. Keys include the prefix, in arguments and in lists. */
 struct store_driver {
     void (*close)(struct object_store *store);
     int (*put)(struct object_store *store, const char *key, struct str bytes, struct error *error);
@@ -30,7 +30,7 @@ struct store_driver {
                    struct error *error);
 };
 
-struct object_store { /* the begin of each driver's own */
+struct object_store { /* the first member of each driver's own struct */
     const struct store_driver *driver;
     const struct store_place *place;
     const atomic_bool *stop; /* NULL: never */

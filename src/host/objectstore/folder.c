@@ -1,5 +1,5 @@
-/* A directory as a store: an object is a file of its key's name; an upload is a file in ".uploads" that gets
- * its name when it is finished. What is named is durable. */
+/* folder.c - a directory as a store: an object is a file with its key as name; an upload is a file in
+ * ".uploads" that is renamed when it is finished. Named files are durable. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -120,7 +120,7 @@ static int delete_key(struct object_store *store, const char *key, struct error 
     for (char *slash;
          rc == 0 && (slash = strrchr(path, '/')) && slash > path + strlen(store->place->bucket);) {
         *slash = 0;
-        if (rmdir(path) < 0) /* folders are no objects: the last one out takes its own along */
+        if (rmdir(path) < 0) /* folders are no objects: remove one with its last file */
             break;
     }
     return rc;
@@ -238,7 +238,7 @@ static int abort_upload(struct object_store *store, const char *key, const char 
     return rc;
 }
 
-/* Files do not say whose key they are: the prefix alone. */
+/* Lists uploads. Their files do not have the key, so each entry has the prefix as its key. */
 static int uploads(struct object_store *store, struct arena *arena, struct object_list *ret,
                    struct error *error)
 {

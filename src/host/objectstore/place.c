@@ -59,7 +59,7 @@ static bool take_endpoint(struct store_place *place, struct str value)
            copy(place->endpoint, sizeof place->endpoint, value);
 }
 
-/* False: it is no value of this option. *ret_known: there is such an option. */
+/* Takes one option. Returns false if the value is wrong, or if there is no such option (*ret_known). */
 static bool take_option(struct store_place *place, struct str name, struct str value, bool *ret_known)
 {
     int64_t number;

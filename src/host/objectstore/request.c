@@ -191,7 +191,7 @@ static bool is_passing(long status, const struct answer_error *said)
     return status == 408 || status == 429 || status >= 500;
 }
 
-/* The place that a message names. */
+/* Returns the object that a message names. */
 static const char *what(const struct s3_request *request)
 {
     return request->key ? request->key : "the bucket";

@@ -1,4 +1,4 @@
-/* The protocol of S3: https://docs.aws.amazon.com/AmazonS3/latest/API/ */
+/* s3.c - the protocol of S3: https://docs.aws.amazon.com/AmazonS3/latest/API/ */
 #include <pthread.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* sigv4.h - AWS Signature Version 4 of one request, in the Authorization header.
  * https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
  *
- * Pure, but for memory.
+ * Pure, except for memory.
  */
 #ifndef PHX_HOST_OBJECTSTORE_SIGV4_H
 #define PHX_HOST_OBJECTSTORE_SIGV4_H
@@ -10,7 +10,7 @@
 
 enum { SIGV4_DATE_SIZE = 17, SIGV4_HEX_SIZE = 65 };
 
-struct sigv4_pair { /* of a query, not yet encoded; or a header, its name in lower case */
+struct sigv4_pair { /* of a query, not encoded; or a header, with its name in lower case */
     const char *name, *value;
 };
 
@@ -24,9 +24,9 @@ struct sigv4_request {
     const char *region, *service, *access_key, *secret_key;
 };
 
-/* Percent-encodes all but unreserved characters (RFC 3986), in a path also not "/". */
+/* Percent-encodes all but unreserved characters (RFC 3986); in a path "/" stays too. */
 void sigv4_encode(struct buf *out, struct str text, bool path);
-/* "a=1&b=": encoded, as it is signed and as it must be sent. */
+/* Appends "a=1&b=", encoded as it is signed and must be sent. */
 void sigv4_query(struct buf *out, const struct sigv4_pair *query, size_t count);
 void sigv4_hash(struct str bytes, char ret_hex[SIGV4_HEX_SIZE]); /* SHA-256 */
 /* Appends the header's value: "AWS4-HMAC-SHA256 Credential=...". */

@@ -43,7 +43,7 @@ int bucket_delete(struct object_store *store, const char *key, struct error *err
     return store->driver->remove(store, name.data, error);
 }
 
-/* A server that lists what nobody asked for is not believed. */
+/* Removes the prefix from listed keys. A key without it was not requested: ERROR_CORRUPT. */
 static int cut_prefix(const struct object_store *store, struct object_list *list, struct error *error)
 {
     struct str prefix = str_from(store->place->prefix);

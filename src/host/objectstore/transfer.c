@@ -145,7 +145,7 @@ static int send_part(struct work *work, struct object_store *store, uint32_t ind
     size_t len = part_len(work, index);
     char line[LINE_MAX];
     int rc = read_file(work->transfer->fd, room, len, index * work->place.part_bytes, error);
-    if (rc == 0 && index == 0) /* as it was at the begin, whatever has come of the slot */
+    if (rc == 0 && index == 0) /* as it was at the start, whatever the slot holds now */
         memcpy(room, work->head, SHARD_HEADER_SIZE);
     part->crc = rc == 0 ? part_crc(index, room, len) : 0;
     if (rc == 0)
@@ -176,7 +176,7 @@ static int receive_part(struct work *work, struct object_store *store, uint32_t 
     return write_file(work->transfer->fd, room + head, len - head, at + head, error);
 }
 
-/* UINT32_MAX: none is left. */
+/* Returns the next part to move, or UINT32_MAX if none is left or one has failed. */
 static uint32_t next_part(struct work *work)
 {
     pthread_mutex_lock(&work->mutex);
@@ -235,8 +235,8 @@ static int move_all(struct work *work, struct error *error)
 
 /* --- the record ----------------------------------------------------------------------------------- */
 
-/* "phalanx-upload 1", the bucket and its prefix, the key, the shard's header, the size of a part, the
- * upload's number; then a line a part. */
+/* Writes the beginning of a record. A record has the lines "phalanx-upload 1", the bucket and its prefix, the
+ * key, the shard's header, the size of a part and the upload's id, and then a line for each part. */
 static struct buf record_begin(const struct work *work)
 {
     char head[2 * SHARD_HEADER_SIZE + 1];
@@ -276,7 +276,8 @@ static struct buf record_text(const char *path)
     return text;
 }
 
-/* False: there is none, or it is one of something else. A line that was being written is left out. */
+/* Reads the record. Returns false if there is none, or if it is that of another upload. An incomplete last
+ * line is ignored. */
 static bool record_read(struct work *work)
 {
     struct buf begin BUF_CLEANUP = record_begin(work), text BUF_CLEANUP = record_text(work->transfer->record);
@@ -326,7 +327,7 @@ static int record_make(struct work *work, struct error *error)
 
 /* --- up ------------------------------------------------------------------------------------------- */
 
-/* 1: the object is there, with this header. */
+/* Returns 1 if the object exists with this header, 0 if not, or an error. */
 static int is_there(struct work *work, struct object_store *store, struct error *error)
 {
     uint8_t head[SHARD_HEADER_SIZE];
@@ -383,7 +384,8 @@ static int upload_small(struct work *work, struct object_store *store, struct er
     return rc;
 }
 
-/* With the parts that the record names, or, where the store does not know that upload any more, anew. */
+/* Uploads in parts: continues the upload of the record, or begins a new one if the store does not know it any
+ * more. */
 static int upload_parts(struct work *work, struct object_store *store, struct error *error)
 {
     bool known = record_read(work);

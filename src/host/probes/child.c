@@ -1,4 +1,4 @@
-/* child.c - looks that may hang, each in a child of its own, and the commands of external checks.
+/* child.c - runs looks that may hang, each in its own child, and the commands of external checks.
  *
  *   RUNNING --last line read, exited--> reaped: judged
  *      | late                          (another exit status, or no last line: failed)
@@ -6,7 +6,7 @@
  *   KILLED  --reaped--> gone           the time-out is reported at the kill; while a child that does not die
  *                                      lives, no other of its key is started
  *
- * A look ends its output with a line ".", which proves it whole even if another process reaped the child.
+ * A look ends its output with a line ".", which proves it complete even if another process reaped the child.
  */
 #include "host/probes/internal.h"
 
@@ -23,14 +23,14 @@
 #include <unistd.h>
 
 enum { ANSWER_FD = 3 };
-#define REAP_AGAIN_NS (20 * NS_PER_MS) /* where there is no pidfd to wait on */
+#define REAP_AGAIN_NS (20 * NS_PER_MS) /* if there is no pidfd to wait for */
 #define HUNG_AGAIN_NS (1 * NS_PER_SECOND)
 
 struct child {
     struct probe *probe;
     char *key;
     pid_t pid;
-    int fd, pidfd;                         /* answer, -1: at its end; -1: the kernel has none */
+    int fd, pidfd;                         /* the answer, -1: at its end; -1: the kernel has no pidfds */
     bool resident, command, killed, spoke; /* spoke: a resident one, once */
     int64_t begun_ns, deadline_ns, timeout_ns, reap_ns;
     struct buf text;
@@ -47,7 +47,7 @@ static void close_from(unsigned first)
         close((int)fd);
 }
 
-/* Nothing of the parent's stays: handlers, masks, files. The answer goes to `fd`. */
+/* Resets all that the parent leaves to a child: handlers, masks, files. The answer goes to `fd`. */
 static void become_child(pid_t parent, int answer_fd, int fd)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -213,8 +213,8 @@ static void kill_child(struct child *child)
     child->killed = true;
 }
 
-/* Taken out first: a child that was just forked may hold it open a moment longer, and would keep it
- * watched. */
+/* Removes the file from epoll before it is closed: a child that was just forked may hold it open a moment
+ * longer, and would keep it watched. */
 static void close_watched(const struct probes *all, int *fd)
 {
     if (*fd >= 0) {
@@ -246,7 +246,7 @@ static void take_answer(struct child *child)
     }
 }
 
-/* Whole blocks of a resident child, and the answer of another. */
+/* Judges the complete blocks of a resident child. */
 static void judge_blocks(struct child *child)
 {
     size_t start = 0;
@@ -295,7 +295,7 @@ static void reaped(struct child *child, bool known, int status, const struct rus
     bool command = child->command, resident = child->resident;
     child->text = (struct buf){0};
     child->key = mem_alloc(1);
-    forget(child); /* first: a judge may look again under the same key */
+    forget(child); /* first, as a judge may start another look with the same key */
     if (killed) {
         probe->standing.hung--;
         probe_ended(probe, 0, true);
@@ -316,7 +316,7 @@ static void reaped(struct child *child, bool known, int status, const struct rus
     mem_free(key);
 }
 
-/* False: it is gone. */
+/* Advances a child. Returns false if it is freed. */
 static bool child_step(struct child *child)
 {
     struct probes *all = child->probe->all;
@@ -380,7 +380,7 @@ void child_done(struct probes *all)
 {
     for (size_t i = 0; i < all->children.len; i++)
         kill_child(all->children.items[i]);
-    /* Dead within moments unless the kernel holds it; then it is init's one day. */
+    /* A child dies within moments unless the kernel holds it; init will reap such a one later. */
     for (size_t i = all->children.len; i-- > 0;) {
         struct child *child = all->children.items[i];
         struct pollfd dead = {child->pidfd, POLLIN, 0};

@@ -30,7 +30,7 @@ static bool ask(const struct probes *all, struct probes_clock *ret)
     return true;
 }
 
-/* Slow ones: each look at the clock goes to a device. */
+/* Returns whether a clock source is slow: each reading goes to a device. */
 static bool is_slow(const char *source)
 {
     return strcmp(source, "hpet") == 0 || strcmp(source, "acpi_pm") == 0 || strcmp(source, "jiffies") == 0 ||
@@ -65,7 +65,7 @@ void clock_offset(struct probe *probe, int64_t offset_ns, int64_t error_ns)
     uint64_t unsure_ns = error_ns < 0 ? 0 : (uint64_t)error_ns;
     bool on = off_ns > (uint64_t)limit_ns && off_ns - (uint64_t)limit_ns > unsure_ns;
     bool off = off_ns < (uint64_t)limit_ns && (uint64_t)limit_ns - off_ns > unsure_ns;
-    if (on || off) /* else: not known for certain, it stays as it is */
+    if (on || off) /* else it is not known for certain and stays as it is */
         probe_condition(probe, "clock/skew", "", on, SEVERITY_MINOR, "%lld ms from the controller's clock",
                         (long long)(offset_ns / NS_PER_MS));
 }

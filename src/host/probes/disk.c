@@ -1,6 +1,6 @@
 /* disk.c - disks by sysfs: /sys/class/nvme/nvme0/state, /sys/block/sda/device/state, /proc/mdstat,
- * /sys/fs/ext4/sda1/errors_count. Lines of the kernel's log about disks are kmsg's; the error counts of ext4
- * are told only where the log cannot be read. */
+ * /sys/fs/ext4/sda1/errors_count. kmsg.c reads the kernel log's lines about disks; the error counts of ext4
+ * are reported only if the log cannot be read. */
 #include "host/probes/internal.h"
 
 #include <stdio.h>

@@ -102,7 +102,7 @@ static void judge(struct probe *probe, const char *key, struct str facts)
         } else if (strcmp(name, "dimm ce") == 0) {
             dimm_ce += delta;
             corrected(probe, place.text, delta, same ? label : "");
-        } else if (strcmp(name, "ue") == 0) { /* the controller's come behind those of its DIMMs */
+        } else if (strcmp(name, "ue") == 0) { /* the controller's facts follow those of its DIMMs */
             sum_ue = delta > dimm_ue ? delta - dimm_ue : 0;
             uncorrected(probe, place.text, sum_ue, "");
             dimm_ue = 0;

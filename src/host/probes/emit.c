@@ -1,5 +1,5 @@
-/* emit.c - from findings to signals: conditions that begin and end, events that are told once, counters that
- * speak by their growth. */
+/* emit.c - turns findings into signals: conditions that begin and end, events that are reported once,
+ * counters that are judged by their growth. */
 #include "host/probes/internal.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct queued { /* in the order of the round */
 };
 struct recent { /* an event of the last PROBES_SAME_NS */
     char *key;
-    int64_t first_ns, wall_ns; /* of the event; when it was told */
+    int64_t first_ns, wall_ns; /* of the event; when it was reported */
     struct queued *queued;     /* while it is */
 };
 struct counter {
@@ -32,7 +32,7 @@ struct counter {
     int64_t window_ns; /* when it began */
 };
 
-/* Printable ASCII of any bytes, without blanks at the ends, NUL behind. */
+/* Makes printable ASCII of any bytes, without blanks at the ends and with a NUL. Returns its length. */
 static size_t clean(char *ret_text, size_t max, struct str text)
 {
     text = str_trim(text);
@@ -175,7 +175,7 @@ void probe_condition(struct probe *probe, const char *code, const char *place, b
     va_end(args);
     if (condition && on && severity == condition->severity) {
         condition->held = true;
-    } else if (condition && on && severity > condition->severity) { /* told again: it became worse */
+    } else if (condition && on && severity > condition->severity) { /* reported again: it became worse */
         condition->held = true;
         condition->severity = severity;
         clean(condition->evidence, SIGNAL_EVIDENCE_MAX, str_from(text));
@@ -285,7 +285,7 @@ void probe_oncef(struct probe *probe, const char *code, const char *place, enum 
     probe_once(probe, code, place, severity, probe->all->wall_ns, count, str_from(text));
 }
 
-/* Forgets events that are too old to be met again, so that the number kept is bounded by what happens in that
+/* Forgets events that are too old to match another, which bounds the number kept by the events of that
  * time. */
 static void forget_recents(struct probes *all)
 {

@@ -1,7 +1,7 @@
 /* ethernet.c - network interfaces: /sys/class/net/eth0/{flags,carrier,carrier_down_count,speed}.
  *
- * Only those of a device (veth pairs and bridges come and go with containers) and those in the manifest.
- * One that was switched off by hand (no IFF_UP) is not down.
+ * Only interfaces of a device and those in the manifest count, as veth pairs and bridges come and go with
+ * containers. An interface that was switched off by hand (no IFF_UP) is not down.
  */
 #include "host/probes/internal.h"
 

@@ -1,4 +1,4 @@
-/* external.c - checks by other programs, with the exit codes of monitoring plug-ins: 0 well, 1 warning, 2
+/* external.c - checks by other programs, with the exit codes of monitoring plug-ins: 0 good, 1 warning, 2
  * critical, anything else unknown. The code of such a signal is "check/NAME".
  *
  * Unknown, which includes a time-out, ranks lowest: it is reported as a notice, and does not end a warning or

@@ -1,4 +1,5 @@
-/* files.c - the probe of the table of open files, and how all probes read below the root. */
+/* files.c - the probe of the table of open files, and the functions with which all probes read below the
+ * root. */
 #include "host/probes/internal.h"
 
 #include <dirent.h>
@@ -29,7 +30,8 @@ bool file_path(const struct probes *all, char *ret_path, size_t size, const char
     return fits;
 }
 
-/* -1 with errno. Neither a FIFO nor a device in the place of a file may hold us up. */
+/* Opens a file. Returns -1 with errno on failure. Neither a FIFO nor a device in place of a file may block
+ * us. */
 static int open_below(const struct probes *all, const char *format, va_list args)
 {
     char path[PATH_BYTES];

@@ -1,10 +1,10 @@
 /* infiniband.c - ports of RDMA devices:
  * /sys/class/infiniband/mlx5_0/ports/1/{state,phys_state,rate,counters/}.
  *
- * A port is down when it is not ACTIVE and LinkUp and was so before, or is in the manifest. Counters that
- * cannot be read (a restricted function says EINVAL) are passed over. Those that grow by themselves under
- * load (port_xmit_wait, out_of_sequence ...) are not errors and are not read. The limits are those of the
- * field's own tools (ibcheckerrors), for an hour.
+ * A port is down if it is not ACTIVE and LinkUp, but was before or is in the manifest. Counters that cannot
+ * be read (EINVAL on a restricted function) are skipped. Counters that grow under load (port_xmit_wait,
+ * out_of_sequence ...) count no errors and are not read. The limits are those of the usual tools
+ * (ibcheckerrors), per hour.
  */
 #include "host/probes/internal.h"
 
@@ -74,7 +74,7 @@ static void look_port(const struct probe *probe, struct buf *facts, const char *
         if (file_u64(probe->all, &value, "/sys/class/infiniband/%s/ports/%s/%s/%s", device, port,
                      counter_rules[i].folder, counter_rules[i].name))
             fact_put(facts, place, counter_rules[i].name, "%llu", (unsigned long long)value);
-    for (size_t i = 0; i < 4; i++) /* the state last: it is judged together with the values before it */
+    for (size_t i = 0; i < 4; i++) /* the state is last: it is judged together with the values before it */
         if (file_read(probe->all, &text, "/sys/class/infiniband/%s/ports/%s/%s", device, port, words[i]))
             fact_put(facts, place, words[i], "%s", text.data);
 }
@@ -155,7 +155,7 @@ static uint64_t rate_of(struct str rate)
     return str_to_u64(number, &value) ? value : 0;
 }
 
-/* Against the manifest, else against the best that was seen while the port was up. */
+/* Judges a port's rate against the manifest, else against the best rate seen while the port was up. */
 static void judge_rate(struct probe *probe, const char *place, struct str rate, bool up)
 {
     const struct doc *wanted = doc_get(expected(probe, place), "rate");

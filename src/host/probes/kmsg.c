@@ -1,10 +1,10 @@
-/* kmsg.c - reading the kernel log: records of /dev/kmsg ("pri,seq,usec,flags;text"), or, below a root, a
- * plain file of such records or of dmesg's lines that others append to.
+/* kmsg.c - reads the kernel log: records of /dev/kmsg ("pri,seq,usec,flags;text"), or, below a root, a plain
+ * file of such records or of dmesg's lines to which others append.
  *
- * From "now" at first, then on from where it stood. A reader that is too slow loses the oldest records
- * (EPIPE); the gap in the sequence numbers says how many, "os/log-lost" passes it on. Any process that may
- * write to /dev/kmsg could pretend to be a driver: the kernel marks such records with a facility other than
- * its own, and they count only with `userspace: true`.
+ * The first start reads from "now" on, later ones from the last position. A reader that is too slow loses the
+ * oldest records (EPIPE); "os/log-lost" reports how many, by the gap in the sequence numbers. Any process
+ * that may write to /dev/kmsg could pretend to be a driver: the kernel marks such records with a facility
+ * other than its own, and they count only with `userspace: true`.
  */
 #include "host/probes/internal.h"
 
@@ -57,7 +57,7 @@ static bool parse_record(struct str line, struct line *ret)
     return true;
 }
 
-/* "Sun Feb 23 16:24:18 2025", taken as UTC. */
+/* Parses "Sun Feb 23 16:24:18 2025", taken as UTC. */
 static bool parse_date(struct str date, int64_t *ret_ns)
 {
     char text[40];
@@ -73,7 +73,7 @@ static bool parse_date(struct str date, int64_t *ret_ns)
     return true;
 }
 
-/* "[   12.345678] text" and "[Sun Feb 23 16:24:18 2025] text". */
+/* Parses "[ 12.345678] text" and "[Sun Feb 23 16:24:18 2025] text". */
 static bool parse_dmesg(struct str line, struct line *ret)
 {
     struct str stamp, text, seconds, fraction;
@@ -114,7 +114,7 @@ static void watch(struct probe *probe, bool on)
     kmsg->watched = on;
 }
 
-/* To the end of the device by reading: only so is the number of the next record known. */
+/* Reads to the end of the device, the only way to learn the number of the next record. */
 static void pass_over(struct kmsg *kmsg)
 {
     char record[RECORD_MAX];
@@ -130,7 +130,7 @@ static void pass_over(struct kmsg *kmsg)
     }
 }
 
-/* `seek`: at the first start, to the end unless the log is wanted from its start. */
+/* Opens the log. `seek`, at the first start: goes to the end, unless the log is wanted from its start. */
 static bool open_log(struct probe *probe, bool seek)
 {
     struct kmsg *kmsg = probe->state;
@@ -225,7 +225,7 @@ static void run_device(struct probe *probe)
         if (len > 0)
             take_record(probe, (struct str){record, (size_t)len});
         else if (len < 0 && (errno == EPIPE || errno == EINTR || errno == EINVAL))
-            continue; /* overwritten: the next one is the oldest that is left */
+            continue; /* overwritten: the next record is the oldest one left */
         else
             return;
     }
@@ -233,7 +233,7 @@ static void run_device(struct probe *probe)
 
 /* --- a file --------------------------------------------------------------------------------------- */
 
-/* Reads the file as it is now, from the last position, behind an unfinished line of then. */
+/* Reads the file's new bytes, which follow an unfinished line of the last time. */
 static void read_more(struct kmsg *kmsg)
 {
     struct stat about;
@@ -262,7 +262,7 @@ static void run_file(struct probe *probe)
     struct str rest, head, tail;
     read_more(kmsg);
     rest = buf_str(&kmsg->rest);
-    /* The newest line at the first read happened now. */
+    /* The newest line of the first read is taken to be of now. */
     while (!kmsg->anchored && str_cut(rest, '\n', &head, &tail)) {
         struct line line = parse(head);
         if (line.form == LINE_RECORD || line.form == LINE_UPTIME)

@@ -1,12 +1,12 @@
-/* kmsg_accelerator.c - lines of the kernel log by drivers of accelerators other than NVIDIA's: amdgpu,
- * habanalabs (Gaudi), Ascend's. The first row that matches a line counts. */
+/* kmsg_accelerator.c - kernel log lines of drivers of accelerators other than NVIDIA's: amdgpu, habanalabs
+ * (Gaudi), Ascend's. The first row that matches a line counts. */
 #include "host/probes/internal.h"
 
 #include <ctype.h>
 
 struct row {
     const char *pattern; /* match() */
-    const char *code;    /* NULL: the line says nothing, though others look like it */
+    const char *code;    /* NULL: the line has no meaning, although others look like it */
     enum signal_severity severity;
     bool counted; /* the first captured word must be a number, and not 0 */
 };
@@ -110,7 +110,7 @@ static const struct row gaudi_rows[] = {
     {"has not finished in time", "gpu/hang", SEVERITY_MINOR, false},
 };
 
-/* In lower case: the driver's modules write the same in many ways. */
+/* In lower case, as the driver's modules write the same in many ways. */
 static const struct row ascend_rows[] = {
     {"heart beat lost", "gpu/lost", SEVERITY_CRITICAL, false},
     {"heartbeat lost", "gpu/lost", SEVERITY_CRITICAL, false},
@@ -139,7 +139,8 @@ static bool is_count(struct str word)
     return str_to_u64(word, &count) && count > 0;
 }
 
-/* Reports the meaning of the first row that matches `text`; `line` is the evidence. False: none matches. */
+/* Reports the meaning of the first row that matches `text`; `line` is the evidence. Returns false if none
+ * matches. */
 static bool judge(struct probe *probe, const struct row *rows, size_t count, struct str text, struct str line,
                   const struct probe_place *place, int64_t at_ns)
 {
@@ -155,7 +156,7 @@ static bool judge(struct probe *probe, const struct row *rows, size_t count, str
 }
 #define JUDGE(rows, text, place) judge(probe, rows, sizeof(rows) / sizeof *(rows), text, line, place, at_ns)
 
-/* "0000:c3:00.0", not "hl0". */
+/* Returns whether the word is a PCI address: "0000:c3:00.0", not "hl0". */
 static bool is_pci_address(struct str word)
 {
     size_t colons = 0, dots = 0;
@@ -168,7 +169,7 @@ static bool is_pci_address(struct str word)
     return colons == 2 && dots == 1;
 }
 
-/* The device that the driver's name is followed by, else the machine. */
+/* Returns the device after the driver's name, else the machine. */
 static struct probe_place device_of(const char *pattern, struct str line)
 {
     struct str captures[CAPTURES_MAX] = {{0}};
@@ -178,7 +179,8 @@ static struct probe_place device_of(const char *pattern, struct str line)
                                        : place_of("gpu/" STR_FORMAT, STR_ARG(captures[0]));
 }
 
-/* A bank of AMD's Accelerator Check Architecture: "aca entry[00].STATUS=0x...", "ACA[01/08].STATUS=0x...". */
+/* Judges a bank of AMD's Accelerator Check Architecture: "aca entry[00].STATUS=0x...",
+ * "ACA[01/08].STATUS=0x...". */
 static bool judge_aca(struct probe *probe, struct str line, const struct probe_place *place, int64_t at_ns)
 {
     enum { UNCORRECTED_BIT = 61, CONTEXT_CORRUPT_BIT = 57, DEFERRED_BIT = 44 };
@@ -196,7 +198,7 @@ static bool judge_amd(struct probe *probe, struct str line, int64_t at_ns)
 {
     struct probe_place place = device_of("amdgpu @: ", line);
     if (strncmp(place.text, "gpu/", 4) != 0 || !strchr(place.text, ':'))
-        place = place_of("%s", ""); /* "amdgpu]] *ERROR* ...": of one that it does not name */
+        place = place_of("%s", ""); /* "amdgpu]] *ERROR* ...": of an unnamed device */
     return judge_aca(probe, line, &place, at_ns) || JUDGE(amd_rows, line, &place);
 }
 

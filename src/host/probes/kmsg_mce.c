@@ -5,8 +5,8 @@
  *   [Hardware Error]: CPU:21 (19:21:0) MC5_STATUS[-|UE|MiscV|AddrV|PCC|TCC|SyndV|-|-|-]: 0xbea0000001000108
  *   {1}[Hardware Error]: event severity: fatal
  *
- * Bit 61 of a bank's status says that it was not corrected, as do AMD's flags. "Machine check events logged"
- * says nothing about it, and all other such lines only go on about the same.
+ * Bit 61 of a bank's status, and AMD's flags, tell that the error was not corrected. "Machine check events
+ * logged" tells nothing about it, and all other such lines only add details.
  */
 #include "host/probes/internal.h"
 
@@ -30,7 +30,7 @@ static bool flag(struct str flags, const char *name)
     return str_is(flags, name);
 }
 
-/* Judges the flags between the brackets, and the status behind them. */
+/* Judges the flags between the brackets, and the status after them. */
 static enum verdict judge_flags(struct str text)
 {
     struct str flags, rest = STR("");
@@ -72,7 +72,7 @@ bool kmsg_machine_check(struct probe *probe, struct str line, int64_t at_ns)
         verdict = !said ? UNSAID : status >> 61 & 1 ? UNCORRECTED : CORRECTED;
     } else if (match("CPU:% *MC%_STATUS[", line, captures)) {
         struct str rest = behind(line, captures[1]);
-        verdict = judge_flags((struct str){rest.data + 8, rest.len - 8}); /* behind "_STATUS[" */
+        verdict = judge_flags((struct str){rest.data + 8, rest.len - 8}); /* after "_STATUS[" */
     } else {
         verdict = judge_words(line);
         captures[0].len = 0;

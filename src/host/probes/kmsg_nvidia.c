@@ -28,7 +28,7 @@ static bool take_number(struct str line, const char *open, struct str *ret_addre
     return true;
 }
 
-/* By the immediate answers of NVIDIA's catalogue: IGNORE, RESTART_APP, the gravest, all others. */
+/* Follows the immediate actions of NVIDIA's catalogue: IGNORE, RESTART_APP, the gravest ones, all others. */
 enum signal_severity xid_severity(uint64_t number)
 {
     static const struct {
@@ -57,7 +57,7 @@ enum signal_severity xid_severity(uint64_t number)
     return SEVERITY_MAJOR;
 }
 
-/* XID 154 names the action that it needs: the number behind "to". */
+/* Reads the recovery action that XID 154 names: the number after "to". */
 static void recovery_action(struct str text, char *code, size_t size, enum signal_severity *severity)
 {
     static const struct {
@@ -87,8 +87,8 @@ static unsigned nvlink_sub_code(uint64_t intr)
     return (unsigned)(intr >> 20 & 0x3f);
 }
 
-/* The catalogue answers these status bits of a unit with RESET_GPU; all others it ignores, or leaves to the
- * XID 154 that follows. */
+/* Returns whether the catalogue requires RESET_GPU for these status bits of a unit; it ignores all others, or
+ * leaves them to the XID 154 that follows. */
 static bool nvlink_status_is_fatal(struct str text, uint64_t status)
 {
     static const struct {
@@ -156,7 +156,7 @@ bool kmsg_sxid(struct probe *probe, struct str line, int64_t at_ns)
     char code[SIGNAL_CODE_MAX + 1];
     if (!take_number(line, "SXid (", &address, &number, &text))
         return false;
-    /* "24007, Severity 1 Engine instance 54 ..." and "24007, Data {0x00000001, ...}" go on about the same. */
+    /* "24007, Severity 1 Engine instance 54 ..." and "24007, Data {0x00000001, ...}" only add details. */
     if (str_starts(text, STR(", Severity ")) || str_starts(text, STR(", Data {")))
         return true;
     bool fatal = str_starts(text, STR(", Fatal")) || str_starts(text, STR(", fatal"));

@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 
-/* "PCI:0000:9b:00", "0000:9B:00.0": as sysfs writes it, "0000:9b:00.0". */
+/* Converts "PCI:0000:9b:00" or "0000:9B:00.0" to sysfs' form, "0000:9b:00.0". */
 struct probe_place kmsg_pci_place(const char *kind, struct str address)
 {
     char text[32] = {0};

@@ -1,4 +1,4 @@
-/* match.c - patterns of log lines: cheap, linear in practice, nothing that a line could make explode. */
+/* match.c - patterns of log lines: cheap and linear in practice; no line can make the cost explode. */
 #include "host/probes/internal.h"
 
 enum { NAME_BYTES_MAX = 64 };
@@ -13,7 +13,7 @@ static bool is_word(char c)
     return (unsigned char)c > ' ' && !strchr(",;'\"()[]{}<>", c);
 }
 
-/* The bytes of `pattern` up to the next special one. */
+/* Returns the length of `pattern` up to the next special byte. */
 static size_t literal_len(const char *pattern)
 {
     return strcspn(pattern, "*%@&~");
@@ -37,7 +37,8 @@ static size_t number_len(struct str text)
     return len;
 }
 
-/* Names of processes have blanks and brackets: all up to the literal at the beginning of `next`. */
+/* Returns the length of a process's name, which may have blanks and brackets: all up to the literal at the
+ * beginning of `next`. */
 static size_t name_len(struct str text, const char *next)
 {
     size_t len = literal_len(next);
@@ -45,8 +46,8 @@ static size_t name_len(struct str text, const char *next)
     return end && end - text.data <= NAME_BYTES_MAX ? (size_t)(end - text.data) : 0;
 }
 
-/* Matches `pattern` at the beginning of `text`. Each star takes the first place of the literal behind it and
- * never goes back, so the cost is one search for each literal. */
+/* Matches `pattern` at the beginning of `text`. Each star ends at the first place of the literal after it and
+ * never backtracks, so the cost is one search for each literal. */
 static bool match_here(const char *pattern, struct str text, struct str *captures, size_t max)
 {
     size_t captured = 0;
@@ -85,7 +86,7 @@ static bool match_here(const char *pattern, struct str text, struct str *capture
     return true;
 }
 
-/* The word before `end`. */
+/* Returns the word before `end`. */
 static struct str word_before(struct str text, const char *end)
 {
     const char *start = end;

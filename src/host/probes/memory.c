@@ -15,7 +15,7 @@ static int start(struct probe *probe, struct error *error)
     return rc < 0 ? rc : probe_setting(probe, "stalledPercent", 1, 100, 20, &memory->stalled, error);
 }
 
-/* The number behind "NAME" at the beginning of a line. */
+/* Reads the number after "NAME" at the beginning of a line. */
 static bool number_of(struct str text, const char *name, uint64_t *ret_value)
 {
     size_t len = strlen(name);
@@ -32,7 +32,7 @@ static bool number_of(struct str text, const char *name, uint64_t *ret_value)
     return false;
 }
 
-/* "full avg10=0.00 avg60=12.34 ..." in percent; 0 where there is none. */
+/* Returns avg60 of "full avg10=0.00 avg60=12.34 ..." in percent; 0 if there is none. */
 static uint64_t stalled(const struct probes *all)
 {
     struct text text;

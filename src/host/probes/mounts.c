@@ -1,9 +1,9 @@
 /* mounts.c - file systems: missing, read-only, hung, in error, full, out of inodes; Lustre's own health.
  *
  * The owner reads the table of mounts (/proc/self/mountinfo). One child then goes through the file systems,
- * names each before it begins, calls statvfs() and reads a directory. If it does not come back, the last one
- * that it began is hung; another child goes on behind it. While the child of a hung file system lives, no
- * other is sent there. */
+ * names each before it begins, calls statvfs() and reads a directory. If the child does not end, the last
+ * file system that it began is hung, and another child continues after that one. While the child of a hung
+ * file system lives, no other examines it. */
 #include "host/probes/internal.h"
 
 #include <dirent.h>
@@ -52,7 +52,7 @@ static bool is_pseudo(struct str type)
     return strstr(list, word) != NULL;
 }
 
-/* A copy without the escapes of the table. */
+/* Returns a copy without the table's escapes. */
 static char *unescaped(struct str text)
 {
     char *copy = mem_alloc(text.len + 1);
@@ -71,7 +71,8 @@ static bool has_option(struct str options, const char *option)
     return str_is(options, option);
 }
 
-/* "36 35 98:0 /root /path rw,noatime master:1 - ext4 /dev/x rw,errors=continue" */
+/* Takes a line of the table: "36 35 98:0 /root /path rw,noatime master:1 - ext4 /dev/x
+ * rw,errors=continue". */
 static void take_line(struct mounts *mounts, struct str line)
 {
     struct str fields[6], type, source, rest;
@@ -203,8 +204,8 @@ static void judge_space(struct probe *probe, const char *path, const char *place
                     (unsigned long long)numbers[3]);
 }
 
-/* Judges the facts of the child; returns the index of the mount that it began and did not end, SIZE_MAX:
- * none. */
+/* Judges the facts of the child; returns the index of the mount that the child began and did not end;
+ * SIZE_MAX if none. */
 static size_t judge_facts(struct probe *probe, struct str facts)
 {
     struct mounts *mounts = probe->state;
@@ -282,7 +283,7 @@ static void failed(struct probe *probe, const char *key, bool hung, struct str f
 
 /* --- run ------------------------------------------------------------------------------------------ */
 
-/* Does a child hang there? Forgets children that are gone. */
+/* Returns whether a child hangs at this path. Forgets children that have ended. */
 static bool occupied(struct probe *probe, const char *path)
 {
     struct mounts *mounts = probe->state;
@@ -341,7 +342,7 @@ static void judge_missing(struct probe *probe)
     }
 }
 
-/* Lists the file systems to look at: each once, hung ones last. */
+/* Lists the file systems to examine: each once, hung ones last. */
 static void make_pass(struct probe *probe)
 {
     struct mounts *mounts = probe->state;

@@ -11,7 +11,7 @@
 #define HOUR_NS  (3600 * NS_PER_SECOND)
 #define AGAIN_NS (600 * NS_PER_SECOND)
 
-/* Clocks are held down for one of these reasons, and not for want of work (NVML's bits). */
+/* Reasons, other than lack of work, for which clocks are reduced (NVML's bits). */
 #define REASONS_HARDWARE UINT64_C(0xe8) /* slow-down, software and hardware heat, power brake */
 
 struct nvml {
@@ -49,7 +49,7 @@ static void look(const struct probe *probe, const char *key, struct buf *facts)
     nvml_live(probe, nvml->library, probe->period_ns, facts);
 }
 
-/* "00000000:9B:00.0" as sysfs writes it. */
+/* Converts "00000000:9B:00.0" to sysfs' form. */
 static struct probe_place gpu_place(struct str address)
 {
     char text[40] = {0};

@@ -1,6 +1,6 @@
-/* nvml_look.c - the child that holds NVML (libnvidia-ml.so.1, loaded at run time: no header of it is needed).
+/* nvml_look.c - the child that uses NVML (libnvidia-ml.so.1, loaded at run time: its header is not needed).
  *
- * Only functions that libraries since 2020 have are needed; each that is missing is passed over.
+ * Only functions of libraries since 2020 are needed; a missing one is skipped.
  */
 #include "host/probes/internal.h"
 
@@ -137,7 +137,7 @@ static int64_t mono_ns(void)
     return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Waits until the time has come; sends each XID at once. */
+/* Waits for the time of the next block; sends each XID at once. */
 static void wait_until(const struct nvml_api *api, void *set, int64_t until_ns, struct buf *facts)
 {
     for (int64_t left_ns; (left_ns = until_ns - mono_ns()) > 0;) {
@@ -150,7 +150,7 @@ static void wait_until(const struct nvml_api *api, void *set, int64_t until_ns, 
             pci.address[sizeof pci.address - 1] = 0;
             fact_put(facts, pci.address, "xid", "%llu", event.data);
             child_say_block(facts);
-        } else if (rc != NVML_SUCCESS) { /* also where an error comes at once: not in a circle */
+        } else if (rc != NVML_SUCCESS) { /* also if the error is immediate: avoid a busy loop */
             left_ns = until_ns - mono_ns();
             if (left_ns > 0)
                 usleep((useconds_t)(left_ns < NS_PER_SECOND ? left_ns / 1000 + 1 : 1000000));

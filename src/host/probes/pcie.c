@@ -4,7 +4,7 @@
  * Counters are "NAME count" lines with a TOTAL_ERR_* line at the end; kernels spell the names differently, so
  * only the sum is compared and the names are evidence. A root port also counts the errors of the devices
  * below it: it is reported only if no device reported. A link's width is compared with the widest seen, its
- * speed only with the manifest: idle chips slow their links down by themselves. */
+ * speed only with the manifest, because idle chips slow their links down. */
 #include "host/probes/internal.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static int start(struct probe *probe, struct error *error)
 
 /* --- look ----------------------------------------------------------------------------------------- */
 
-/* The sum, and which of them are not zero. */
+/* Writes the sum of the counters, and the names of those that are not zero. */
 static void look_counters(const struct probes *all, struct buf *facts, const char *address,
                           const struct class *class)
 {
@@ -115,7 +115,7 @@ static void look(const struct probe *probe, const char *key, struct buf *facts)
 
 /* --- judge ---------------------------------------------------------------------------------------- */
 
-/* "16.0 GT/s PCIe" in tenths; 0: none. */
+/* Returns "16.0 GT/s PCIe" in tenths; 0 if there is none. */
 static uint64_t speed_of(struct str text)
 {
     uint64_t tenths = 0;
@@ -128,7 +128,7 @@ static uint64_t speed_of(struct str text)
     return tenths;
 }
 
-/* The manifest's entry of that address. */
+/* Returns the manifest's entry for an address. */
 static const struct doc *expected(const struct probe *probe, const char *address)
 {
     const struct doc *list = probe_manifest(probe, "pci");
@@ -143,7 +143,7 @@ static void judge_width(struct probe *probe, const char *address, const char *pl
     const struct doc *wanted = doc_get(expected(probe, address), "width");
     uint64_t best = 1;
     char name[32];
-    if (width == 0 || width > 32) /* asleep, or gone: not a width */
+    if (width == 0 || width > 32) /* asleep, or removed: not a width */
         return;
     while (best < 32 && (snprintf(name, sizeof name, "wider than %llu", (unsigned long long)best),
                          probe_seen(probe, place, name)))

@@ -13,8 +13,7 @@ static const struct probe_kind *const kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* A round that comes this much too late: we stood still (stopped, a machine that was moved), and so did the
- * children. */
+/* If a round is this late, this process was stopped (or its machine was moved), and so were the children. */
 #define STOOD_STILL_NS (2 * NS_PER_SECOND)
 
 size_t probes_count(void)
@@ -73,7 +72,7 @@ void probe_ended(struct probe *probe, int64_t child_cost_ns, bool late)
     probe->cost_ns = 0;
 }
 
-/* Reports "os/probe-hung" of a probe whose look did not end; the mounts have a code of their own. */
+/* Reports "os/probe-hung" of a probe whose look did not end; the mounts probe has its own code. */
 static void set_hung(struct probe *probe, bool on, const char *evidence)
 {
     char name[64];
@@ -122,7 +121,7 @@ static bool is_due(const struct probe *probe)
     return all->hurry || probe->kind->always || all->now_ns >= probe->due_ns;
 }
 
-/* By the schedule: the next run of a probe, the end of a child's time. */
+/* Returns the scheduled time of the next run of a probe or the end of a child's time limit. */
 static int64_t next_due(const struct probes *all)
 {
     int64_t next_ns = child_next_ns(all);

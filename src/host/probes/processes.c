@@ -13,7 +13,7 @@ enum { BLOCKED_MAX = 4096 };
 #define KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
 
 struct blocked {
-    uint64_t pid, begun; /* begun: ticks since boot; together its name for ever */
+    uint64_t pid, begun; /* begun: ticks since boot; the pair identifies a process for ever */
     int64_t since_ns;
     bool still;
 };
@@ -34,7 +34,7 @@ static int start(struct probe *probe, struct error *error)
     return rc;
 }
 
-/* Reads "pid (any name) S ppid ... flags ... starttime ...": the fields behind the last ')'. */
+/* Reads "pid (any name) S ppid ... flags ... starttime ...": the fields after the last ')'. */
 static void look_process(const struct probes *all, const char *pid, struct buf *facts, uint64_t *zombies)
 {
     struct text text;

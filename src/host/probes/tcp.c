@@ -1,9 +1,9 @@
-/* tcp.c - the share of TCP segments that had to be sent again: /proc/net/snmp (RFC 4022: tcpRetransSegs
+/* tcp.c - the share of TCP segments that had to be retransmitted: /proc/net/snmp (RFC 4022: tcpRetransSegs
  * beside tcpOutSegs, which does not count them).
  *
- * A cable, port or switch that drops packets makes every collective slow, and shows nowhere else when its
- * own counters are silent. A window ends with the first look at which enough was sent in it to tell; the
- * condition begins with a window at or above the limit and ends with one below half of it.
+ * A cable, port or switch that drops packets makes every collective slow, and shows nowhere else if its own
+ * counters do not. A window ends with the first look at which it has enough segments to judge; the condition
+ * begins with a window at or above the limit and ends with one below half of it.
  */
 #include "host/probes/internal.h"
 
@@ -19,7 +19,7 @@ static int start(struct probe *probe, struct error *error)
     return rc < 0 ? rc : probe_setting(probe, "minSegments", 1, 1000000000, 1000, &tcp->segments, error);
 }
 
-/* The next line that begins with "Tcp: ", behind these words. */
+/* Takes the next line that begins with "Tcp: ", and returns its words after that. */
 static bool take_line(struct str *rest, struct str *ret_words)
 {
     for (struct str line, tail; str_cut(*rest, '\n', &line, &tail);) {
@@ -40,7 +40,7 @@ static struct str take_word(struct str *rest)
     return word;
 }
 
-/* Two lines: the names, the numbers. */
+/* Finds a number by its name in two lines, one of names and one of numbers. */
 static bool number_of(struct str names, struct str numbers, const char *wanted, uint64_t *ret_value)
 {
     while (names.len > 0) {

@@ -1,4 +1,4 @@
-/* disk.c - a file without a name: written, synced, read back past the page cache and compared. */
+/* disk.c - writes and syncs a file without a name, reads it back past the page cache and compares it. */
 #include "host/qualify/internal.h"
 
 #include <errno.h>
@@ -26,7 +26,8 @@ static void fill(char *chunk, uint64_t number)
     }
 }
 
-/* 0, or errno. Where the file system takes no O_DIRECT, the page cache is asked to forget instead. */
+/* Opens the file. Returns 0 or an errno. If the file system does not support O_DIRECT, the page cache is told
+ * to drop the pages instead. */
 static int open_file(const char *directory, struct file *file)
 {
     char path[4096];
@@ -42,7 +43,7 @@ static int open_file(const char *directory, struct file *file)
     return 0;
 }
 
-/* As much as a third of the time allows. */
+/* Writes as much as a third of the time allows. */
 static bool write_file(struct file *file, uint64_t bytes, int64_t until_ns, struct test_answer *answer)
 {
     int64_t begun_ns = test_now_ns();
@@ -66,7 +67,7 @@ static bool write_file(struct file *file, uint64_t bytes, int64_t until_ns, stru
     return true;
 }
 
-/* The median time until a small write is durable. */
+/* Measures the median time until a small write is durable. */
 static bool sync_file(struct file *file, struct test_answer *answer)
 {
     int64_t times_ns[SYNCS];

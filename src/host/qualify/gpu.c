@@ -1,5 +1,5 @@
-/* gpu.c - a matrix product on each GPU, by CUDA's driver and cuBLAS where this machine has them: opened when
- * the test runs, never linked. The result is compared with the known answer, element by element. */
+/* gpu.c - a matrix product on each GPU, by CUDA's driver and cuBLAS if this machine has them: they are loaded
+ * when the test runs, never linked. The result is compared with the known answer, element by element. */
 #include "host/qualify/internal.h"
 
 #include <dlfcn.h>
@@ -141,7 +141,7 @@ static size_t matrix_bytes(uint32_t size)
     return (size_t)size * size * sizeof(float);
 }
 
-/* cuBLAS counts by columns, so element (row, column) is at column * size + row. */
+/* Sends a matrix to the GPU. cuBLAS stores columns, so element (row, column) is at column * size + row. */
 static bool send(struct device *device, uint64_t to,
                  double (*element)(const struct gemm_answer *, uint32_t, uint32_t),
                  struct test_answer *answer)
@@ -189,7 +189,7 @@ static bool compare(struct device *device, struct test_answer *answer)
     return true;
 }
 
-/* Batches of products until the time is over; the first and the last result are compared. */
+/* Computes batches of products until the time is over; the first and the last result are compared. */
 static bool work(struct device *device, int64_t until_ns, double *ret_gflops, struct test_answer *answer)
 {
     enum { BATCH = 8 };

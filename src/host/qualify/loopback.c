@@ -21,7 +21,7 @@ static _Noreturn void be_peer(uint16_t port, struct net_end end)
 bool test_loopback(const struct qualify_options *options, struct test_answer *answer)
 {
     uint16_t port = 0;
-    /* A busy machine is slow, which its figures show; this limit is for a peer that does not come at all. */
+    /* A busy machine is slow, which its figures show; this limit is for a peer that never connects. */
     int64_t most_ns = 2 * options->budget_ns + test_patience_ns(options) / 2;
     struct net_end end = {.deadline_ns = test_now_ns() + most_ns, .bytes = LOOPBACK_BYTES, .rounds = ROUNDS};
     struct net_work work;

@@ -1,5 +1,5 @@
-/* memory.c - patterns through memory: each is written to all of it, then read back and compared, by a thread
- * on every CPU in a part of its own. */
+/* memory.c - memory patterns: each is written to all of the memory, then read back and compared; a thread on
+ * every CPU tests its own part. */
 #include "host/qualify/internal.h"
 
 #include <errno.h>

@@ -129,7 +129,7 @@ bool net_read(const struct net_end *end, void *data, size_t len)
 
 /* --- the work ------------------------------------------------------------------------------------------- */
 
-/* The one that begins measures. */
+/* Makes round trips of one byte, which the end that begins measures. */
 static bool do_rounds(const struct net_end *end, bool first, double *ret_latency_us)
 {
     static int64_t times_ns[ROUNDS_MAX];
@@ -153,7 +153,8 @@ static void fill(uint64_t *chunk)
         chunk[i] = test_noise(i);
 }
 
-/* The receiver compares, and says one byte when it has all: only then the sender stops its clock. */
+/* Sends the data. The receiver compares it and answers with one byte when it has all; only then the sender
+ * stops its clock. */
 static bool do_send(const struct net_end *end, const uint64_t *chunk, int64_t *ret_took_ns)
 {
     int64_t begun_ns = test_now_ns();
@@ -178,7 +179,7 @@ static bool do_receive(const struct net_end *end, const uint64_t *chunk, uint64_
 }
 
 /* The summary that each end sends to the other, so that both know all figures. Both ends are this program on
- * machines of one byte order; if they are not, the epoch in front of it does not match either. */
+ * machines of one byte order; otherwise the epoch before it does not match either. */
 struct net_summary {
     int64_t sent_ns, work_ns;
     double latency_us;

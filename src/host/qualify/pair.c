@@ -1,5 +1,5 @@
 /* pair.c - one end of a pair of machines. Both know the round's epoch: a peer of another round, late or
- * early, is turned away, and both go on waiting for the right one until the deadline. */
+ * early, is refused, and both keep waiting for the right one until the deadline. */
 #include "host/qualify/internal.h"
 
 #include <string.h>
@@ -9,8 +9,7 @@
 enum { ROUNDS = 500 };
 #define PAIR_BYTES (UINT64_C(64) << 20)
 #define AGAIN_NS   (50 * NS_PER_MS)
-#define GREETING_NS                                                                                          \
-    (5 * NS_PER_SECOND) /* a silent peer holds up the test no longer than this */
+#define GREETING_NS (5 * NS_PER_SECOND) /* a silent peer delays the test no longer than this */
 
 struct greeting {
     char magic[8];
@@ -24,7 +23,7 @@ static struct greeting greeting_of(const struct qualify_pair *pair, uint64_t byt
     return greeting;
 }
 
-/* Each end names its round, and goes on if the other is of the same one. */
+/* Exchanges the rounds. Returns whether the peer is of the same one. */
 static bool is_ours(const struct qualify_pair *pair, const struct net_end *end)
 {
     struct greeting own = greeting_of(pair, end->bytes), other;
@@ -41,7 +40,7 @@ static void pause_for(int64_t ns)
     nanosleep(&wait, NULL);
 }
 
-/* The connection to the right peer; -1: none by the deadline. */
+/* Connects to the right peer. Returns the descriptor, or -1 if there is none by the deadline. */
 static int meet(const struct qualify_pair *pair, struct net_end *end, int listener)
 {
     while (test_now_ns() < end->deadline_ns) {

@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 
-/* A test that takes so much longer than it was told hangs. */
+/* A test that takes this much longer than planned counts as hung. */
 #define PATIENCE_DEFAULT_NS (20 * NS_PER_SECOND)
 
 static bool (*const tests[QUALIFY_TESTS])(const struct qualify_options *options,
@@ -90,7 +90,7 @@ static void *run_thread(void *context)
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET((size_t)started->thread.cpu, &one);
-        sched_setaffinity(0, sizeof one, &one); /* where that is refused, it runs where it may */
+        sched_setaffinity(0, sizeof one, &one); /* if that is refused, it runs on any allowed CPU */
     }
     started->work(&started->thread);
     return NULL;
@@ -164,7 +164,7 @@ static _Noreturn void be_test(const struct qualify_options *options, enum qualif
     _exit(0);
 }
 
-/* Reads the child's whole answer before the limit; false: it has none. */
+/* Reads the child's complete answer before the limit. Returns false if there is none. */
 static bool hear(int fd, int64_t until_ns, struct test_answer *ret)
 {
     char *bytes = (char *)ret;
@@ -182,7 +182,7 @@ static bool hear(int fd, int64_t until_ns, struct test_answer *ret)
     return true;
 }
 
-/* A child that hangs in the kernel dies when the kernel lets it; the test does not wait for that. */
+/* Kills and reaps a child. The test does not wait for one that hangs in the kernel. */
 static int end_child(pid_t pid)
 {
     int how = 0;

@@ -1,9 +1,8 @@
-/* Connections served by another thread, while the loop's thread has lent the wire (wire.h).
+/* attend.c - connections served by another thread, while the loop's thread has lent the wire (wire.h).
  *
- * The attendant reads sockets itself and appends what it read to the connection's `in`, behind the frame
- * that is not whole yet; libuv then finds nothing, or what came later. A connection with a write under way
- * in libuv is left alone: the attendant's answer would cut into it. So is one whose peer has not sent a
- * whole frame yet. */
+ * The attendant reads sockets itself and appends the bytes to the connection's `in`, after its incomplete
+ * frame; libuv then finds only later bytes. It skips a connection with a write under way in libuv, into which
+ * its answer would cut, and one whose peer has not sent a complete frame yet. */
 #include "host/wire/internal.h"
 
 #include <errno.h>
@@ -61,7 +60,8 @@ static void open_records(struct wire_attendant *attendant, struct wire_conn *con
     conn->garbled = plain < 0;
 }
 
-/* Reads what has come. The end of the connection stays in the socket, an error does not. */
+/* Reads the bytes that have arrived. The loop will find an end of the connection again, but not an error,
+ * which is kept in `broke`. */
 static void read_all(struct wire_attendant *attendant, struct wire_conn *conn)
 {
     ssize_t len = READ_AT_ONCE_BYTES;
@@ -78,7 +78,8 @@ static void read_all(struct wire_attendant *attendant, struct wire_conn *conn)
     }
 }
 
-/* False: the message is none, at which the loop will close the connection. */
+/* Answers a message if the stand-in does. Returns false if the bytes are no message, so that the loop will
+ * close the connection. */
 static bool answer(struct wire_attendant *attendant, struct wire_conn *conn, struct str bytes)
 {
     struct from_agent message;
@@ -92,8 +93,9 @@ static bool answer(struct wire_attendant *attendant, struct wire_conn *conn, str
     return whole;
 }
 
-/* Looks at the frames that have become whole. A broken one, and all behind it, are left to the loop: it will
- * never hear the heartbeats behind it, so an answer would keep a lease that the driver counts as run out. */
+/* Answers the frames that have become complete. A broken frame, and all after it, are left to the loop: the
+ * loop will never see the heartbeats after it, so an answer would extend a lease that the driver counts as
+ * expired. */
 static void answer_all(struct wire_attendant *attendant, struct wire_conn *conn)
 {
     struct str bytes;
@@ -148,7 +150,7 @@ bool wire_has_kept(const struct wire *wire)
     return !list_empty(&wire->kept);
 }
 
-/* An owner may close any connection, which takes it out of the list. */
+/* Delivers all kept bytes. An owner may close any connection, which removes it from the list. */
 void wire_gather(struct wire *wire)
 {
     while (!list_empty(&wire->kept))

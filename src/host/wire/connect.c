@@ -34,7 +34,7 @@ static int conn_init_socket(struct wire_conn *conn, int family)
     const struct connector *connector = conn->connector;
     if (!connector->has_source || connector->source.ss_family != family)
         return 0;
-    int on = 1; /* else a port is taken at bind and 28,000 connections of all targets exhaust them */
+    int on = 1; /* else bind takes a port, and 28,000 connections to all targets exhaust them */
     (void)setsockopt(wire_conn_fd(conn), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
     return uv_tcp_bind(&conn->tcp, (const struct sockaddr *)&connector->source, 0);
 }
@@ -49,7 +49,7 @@ static int conn_connect(struct wire_conn *conn, const struct sockaddr *address)
     return rc;
 }
 
-/* From the loop only: the connector's request is not under way any more. */
+/* Fails a connection whose connector has no request under way. From the loop only. */
 static void connector_fail(struct wire_conn *conn, const char *why)
 {
     struct connector *connector = conn->connector;
@@ -83,7 +83,8 @@ void wire_on_sweep(uv_timer_t *timer)
     int64_t now_ms = (int64_t)uv_now(wire->loop);
     if (wire->connecting == 0)
         uv_timer_stop(timer);
-    /* A callback may drop any connection, so each failure starts over; the next sweep goes on. */
+    /* A callback may drop any connection, so the walk starts over after each failure; the next sweep
+     * continues. */
     bool again = wire->connecting > 0;
     for (int ended = 0; again && ended < ENDED_A_SWEEP; ended++) {
         again = false;

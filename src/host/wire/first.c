@@ -1,8 +1,8 @@
-/* first.c - one side speaks TLS and the other does not: both are told by the first bytes.
+/* first.c - detects by the first bytes that only one side speaks TLS, and lets both sides know.
  *
- * A listener without TLS knows a ClientHello, and answers in words that are no record of TLS. A listener with
- * TLS that gets anything but a record answers with an alert, as a TLS library would. An alert of seven bytes
- * could be the beginning of a frame (core/agent/codec.h); it is none when the connection ends behind it. */
+ * A listener without TLS recognises a ClientHello, and answers with text that is no TLS record. A listener
+ * with TLS that gets anything but a record answers with an alert, as a TLS library would. An alert of seven
+ * bytes could be the beginning of a frame (core/agent/codec.h), but not if the connection ends after it. */
 #include "host/wire/internal.h"
 
 enum { HELLO_HEADER = 9, RECORD_HEADER = 5, ALERT_BYTES = 7 };
@@ -19,7 +19,8 @@ static bool may_be_record(struct str bytes)
            (bytes.len < 2 || at(bytes, 1) == 3);
 }
 
-/* The lengths of the record and of the ClientHello in it fit each other: no frame begins so by chance. */
+/* Returns whether the bytes are a ClientHello. The lengths of the record and of the ClientHello in it must
+ * match, which no frame does by chance. */
 static bool is_client_hello(struct str bytes)
 {
     if (bytes.len < HELLO_HEADER || at(bytes, 0) != RECORD_HANDSHAKE || at(bytes, 1) != 3)

@@ -1,5 +1,5 @@
-/* internal.h - inside the wire.
- *   wire.c      the loop's share, lifetimes, listening
+/* internal.h - the wire's own structures; private to this folder.
+ *   wire.c      the loop's side, lifetimes, listening
  *   stream.c    bytes of an open connection, in and out
  *   connect.c   connections being made
  *   attend.c    connections served by another thread for a while
@@ -18,14 +18,14 @@
 
 enum {
     READ_BYTES = 256 * 1024,
-    SHAKING_READ_BYTES = 16 * 1024,        /* of a stranger, which wait for the shaker */
+    SHAKING_READ_BYTES = 16 * 1024,        /* of an unverified peer; they wait for the shaker */
     STRANGER_FRAME_MAX = 1024 * 1024,      /* the first frame of an accepted connection */
-    STRANGER_BYTES_MAX = 32 * 1024 * 1024, /* half first frames of all of them together */
-    SHAKING_MAX = 4096,                    /* accepted connections whose handshake is not over */
-    SHAKING_OF_ADDRESS_MAX = 1024,         /* likewise, of one source address */
-    ACCEPTS_A_TURN = 64,                   /* some milliseconds */
-    ENDED_A_SWEEP = 64,                    /* likewise */
-    WIRE_SWEEP_MS = 250,                   /* how exactly timeouts of connections being made are kept */
+    STRANGER_BYTES_MAX = 32 * 1024 * 1024, /* incomplete first frames of all accepted connections together */
+    SHAKING_MAX = 4096,                    /* accepted connections whose handshake is not complete */
+    SHAKING_OF_ADDRESS_MAX = 1024,         /* of these, per source address */
+    ACCEPTS_A_TURN = 64,                   /* takes some milliseconds */
+    ENDED_A_SWEEP = 64,                    /* as above */
+    WIRE_SWEEP_MS = 250,                   /* resolution of the timeouts of connections being made */
 };
 
 struct wire {
@@ -43,7 +43,7 @@ struct wire {
     struct arena arena; /* of the message in hand */
     char *read_buffer;
     size_t connecting;
-    size_t stranger_bytes; /* of half frames of accepted connections that have sent no whole one */
+    size_t stranger_bytes; /* of incomplete first frames of accepted connections */
     int unflushed;         /* callbacks since the last flush */
     int handles_open;      /* prepare, idle, sweep, conns, listeners */
     bool shut_down, idling;
@@ -56,7 +56,7 @@ struct wire_listener {
     const struct wire_handlers *handlers;
     void *context;
     struct wire_tls *tls; /* NULL: none */
-    bool holds;           /* libuv has a connection that waits for the next turn */
+    bool holds;           /* libuv holds a connection that waits for the next turn */
 };
 
 enum conn_state { CONN_RESOLVING, CONN_CONNECTING, CONN_OPEN, CONN_CLOSING };
@@ -64,7 +64,7 @@ enum conn_state { CONN_RESOLVING, CONN_CONNECTING, CONN_OPEN, CONN_CLOSING };
 struct connector { /* exists while the connection is being made */
     uv_getaddrinfo_t resolve;
     uv_connect_t connect;
-    struct wire_conn *conn; /* NULL: the connection was given up */
+    struct wire_conn *conn; /* NULL: the connection was dropped */
     struct sockaddr_storage source;
     bool has_source;
     int64_t deadline_ms;
@@ -83,94 +83,100 @@ struct wire_conn {
     const struct wire_handlers *handlers;
     void *context;
     struct connector *connector;
-    struct buf in;  /* the beginning of a frame that is not whole yet */
+    struct buf in;  /* the beginning of an incomplete frame */
     size_t counted; /* of `in`, in wire->stranger_bytes */
     struct buf out; /* queued, not handed to the kernel */
-    size_t seen;    /* so much of `in` are whole frames that an attendant has looked at */
-    int broke;      /* errno that the attendant read, and the loop will not read again; 0: none */
+    size_t seen;    /* bytes of `in` that an attendant has examined, in complete frames */
+    int broke;      /* errno that the attendant got from the socket, which reports it only once; 0: none */
     bool garbled;   /* the attendant could not open what the peer sealed */
     size_t in_flight, limit;
     struct conn_tls *tls;          /* NULL: plain */
     struct wire_tls *tls_settings; /* of one being made: TLS begins when it is connected */
     struct buf tls_server;
-    struct sockaddr_storage peer; /* its address, kept for the time after a reset; family 0: not known */
+    struct sockaddr_storage peer; /* its address, kept for use after a reset; family 0: not known */
     uint8_t state;
-    bool accepted;   /* by a listener: its owner knows of it once it is open */
-    uint32_t place;  /* of its address, while it is in the crowd */
-    bool crowded;    /* it is */
+    bool accepted;   /* by a listener; the owner learns of it once it is open */
+    uint32_t place;  /* of its address in the crowd, while `crowded` */
+    bool crowded;    /* it is counted in the crowd */
     bool shaking;    /* counted in wire->connecting for its handshake */
     bool has_handle; /* tcp was initialised */
-    bool beside;     /* the shaker has its TLS; nobody reads from it meanwhile */
-    bool orphan;     /* it ended meanwhile: freed when the shaker gives it back */
-    int shake_rc;    /* of the shaker; `shake_error` too */
+    bool beside;     /* the shaker has its TLS; the loop does not read from it */
+    bool orphan;     /* it ended while `beside`: freed when the shaker returns it */
+    int shake_rc;    /* result of the shaker, with `shake_error` */
     struct error shake_error;
     bool heard;      /* the peer has sent something */
-    bool framed;     /* a whole frame has arrived: its protocol is known */
+    bool framed;     /* a complete frame has arrived: its protocol is known */
     bool overflowed;
     bool failing; /* inside its `closed` callback: wire_close has nothing left to do */
 };
 
 /* wire.c */
-void wire_conn_free(struct wire_conn *conn); /* nothing holds it any more */
-void wire_release(struct wire *wire);        /* one of its handles is closed */
-/* Brings wire->stranger_bytes up to date with `bytes` of this connection. */
+void wire_conn_free(struct wire_conn *conn); /* frees it, or marks it as an orphan while `beside` */
+/* Counts one of its handles as closed; the last one frees the wire. */
+void wire_release(struct wire *wire);
+/* Updates wire->stranger_bytes: this connection now holds `bytes`. */
 void wire_conn_count(struct wire_conn *conn, size_t bytes);
 struct wire_conn *wire_conn_new(struct wire *wire, const struct wire_handlers *handlers, void *context);
-/* Takes the connection out of everything; its memory goes when libuv lets go of it. */
+/* Removes the connection from all lists and closes its handle; its memory is freed once libuv has closed
+ * it. */
 void wire_conn_drop(struct wire_conn *conn);
-void wire_conn_leaves_crowd(struct wire_conn *conn); /* it is open, or gone */
-/* Tells its owner, then drops it. From the loop only. */
+void wire_conn_leaves_crowd(struct wire_conn *conn); /* call it once it is open or dropped */
+/* Calls the owner's `closed` (or `refused`, before the connection was open), then drops the connection. From
+ * the loop only. */
 void wire_conn_fail(struct wire_conn *conn, enum wire_reason reason, const char *why);
+/* Parses an IPv4 or IPv6 address. Returns false if it is neither. */
 bool wire_parse_address(const char *text, uint16_t port, struct sockaddr_storage *ret_address);
 
 /* stream.c */
-/* Keeps the address of the peer to which the socket was just connected. */
+/* Stores the address of the peer to which the socket was just connected. */
 void wire_conn_learn_peer(struct wire_conn *conn);
-void wire_conn_open(struct wire_conn *conn);       /* its socket is connected: messages flow */
-void wire_conn_mark_dirty(struct wire_conn *conn); /* something is queued */
+void wire_conn_open(struct wire_conn *conn);       /* starts reading, after its socket was connected */
+void wire_conn_mark_dirty(struct wire_conn *conn); /* its queue is to be flushed */
 void wire_flush_sometimes(struct wire *wire);
-void wire_conn_shaken(struct wire_conn *conn); /* the shaker has given it back */
-/* Hands what an attendant has read to the owner. The connection may be closing afterwards. */
+void wire_conn_shaken(struct wire_conn *conn); /* continues after the shaker has returned it */
+/* Delivers what an attendant has read to the owner. The connection may be closing afterwards. */
 void wire_conn_take_kept(struct wire_conn *conn);
 
-/* shaker.c: a thread that shakes hands for accepted connections. */
+/* shaker.c: a thread that does the TLS handshakes of accepted connections. */
 struct shaker *shaker_new(struct wire *wire);
-/* The connection's TLS is the thread's until wire_conn_shaken(). */
+/* Gives the connection's TLS to the thread until wire_conn_shaken(). */
 void shaker_give(struct shaker *shaker, struct wire_conn *conn);
-/* Ends the thread and gives everything back, without wire_conn_shaken(). Its memory goes with the loop. */
+/* Ends the thread and returns all connections, without wire_conn_shaken(). The loop frees its memory
+ * later. */
 void shaker_close(struct shaker *shaker);
 
 /* tls.c. `out` of the connection receives sealed bytes. */
 struct conn_tls *wire_tls_begin(struct wire_conn *conn, struct wire_tls *settings, const char *server_name);
 void wire_tls_end(struct conn_tls *tls);
-/* Goes on with the handshake; touches nothing but `tls`, so any thread may call it while nobody else does. 1:
- * done; 0: waits for bytes; ERROR_DENIED. */
+/* Continues the handshake. Touches nothing but `tls`, so any one thread at a time may call it. Returns 1 if
+ * the handshake is done, 0 if it waits for bytes, or ERROR_DENIED. */
 int wire_tls_step(struct conn_tls *tls, struct error *error);
-/* Hands what wire_tls_step() had to say to the connection; `rc` is its result. 1: the connection is open; 0
- * and ERROR_DENIED as there. */
+/* Moves the bytes that wire_tls_step() produced to the connection's `out`; `rc` is its result. Returns 1 if
+ * the connection is open, otherwise 0 or ERROR_DENIED as above. */
 int wire_tls_finish(struct conn_tls *tls, int rc, struct error *error);
 void wire_tls_take(struct conn_tls *tls, const char *data, size_t len); /* bytes of the socket */
-/* Plain bytes out of them; 0: there are no more. ERROR_CORRUPT. */
+/* Decrypts received bytes. Returns how many plain bytes it stored, 0 if there are no more, or
+ * ERROR_CORRUPT. */
 ssize_t wire_tls_open(struct conn_tls *tls, char *data, size_t max, struct error *error);
-struct buf *wire_tls_plain(struct conn_tls *tls); /* bytes to send are put here */
+struct buf *wire_tls_plain(struct conn_tls *tls); /* the buffer for bytes to send */
 size_t wire_tls_waiting(const struct conn_tls *tls);
-/* Moves waiting bytes into records of the connection's `out`, but before the handshake is over, and after the
- * peer has sent a record that cannot be opened: such a connection only ends. */
+/* Encrypts waiting bytes into records in the connection's `out`. Does nothing before the handshake is
+ * complete, or after the peer has sent a record that cannot be opened: such a connection only ends. */
 void wire_tls_seal(struct conn_tls *tls);
 bool wire_tls_established(const struct conn_tls *tls);
 bool wire_tls_is_late(const struct conn_tls *tls, int64_t now_ms);
 const char *wire_tls_name(const struct conn_tls *tls);
-/* By the settings as they are now, which may be newer than the handshake. */
+/* Checks the peer's certificate by the current settings, which may be newer than the handshake. */
 int wire_tls_check(const struct conn_tls *tls, struct error *error);
 int64_t wire_tls_ends_s(const struct conn_tls *tls);
 
-/* first.c. True: the peer speaks something else than this side, which `ret_reason` and `ret_why` say. */
+/* first.c. Returns whether the first bytes show that the peer speaks another protocol, and stores which. */
 bool wire_first_wrong(const struct wire_conn *conn, struct str bytes, enum wire_reason *ret_reason,
                       const char **ret_why);
-/* The last words of a connection without a whole frame, of which these bytes were received. */
+/* As wire_first_wrong, for a connection that ended after these bytes without a complete frame. */
 bool wire_last_wrong(const struct wire_conn *conn, struct str bytes, enum wire_reason *ret_reason,
                      const char **ret_why);
-/* Returns the bytes that a listener sends to a peer that speaks another protocol, which tell the peer so. */
+/* Returns the bytes with which a listener refuses a peer that speaks another protocol; empty: none. */
 struct str wire_first_answer(enum wire_reason reason);
 
 /* connect.c */

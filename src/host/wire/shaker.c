@@ -1,9 +1,9 @@
-/* shaker.c - a thread that shakes hands for accepted connections.
+/* shaker.c - a thread that does the TLS handshakes of accepted connections.
  *
- * A handshake costs a fraction of a millisecond, and strangers may ask for one as often as they like. So the
- * loop reads what a peer says, gives the connection's TLS away together with it, and gets it back with the
- * answer; meanwhile nobody reads from the connection. One thread, of a lower priority than the loop's, shakes
- * hands in the order in which connections came.
+ * A handshake costs a fraction of a millisecond, and strangers may request one as often as they like. So the
+ * loop reads a peer's bytes, hands them to the thread with the connection's TLS, and gets both back with the
+ * answer; nobody reads from the connection in between. One thread, of a lower priority than the loop's, does
+ * the handshakes in the order of the connections.
  */
 #include "host/wire/internal.h"
 
@@ -20,7 +20,7 @@ struct shaker {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct list_node given, done; /* under the mutex */
-    bool stopping;                /* likewise */
+    bool stopping;                /* under the mutex too */
 };
 
 static struct wire_conn *shaker_first(struct list_node *list)

@@ -4,7 +4,7 @@
 
 enum {
     FLUSH_EVERY = 256,
-    PUSH_BYTES = 64 * 1024, /* beyond this, bytes go to the kernel at once, so as not to hold them twice */
+    PUSH_BYTES = 64 * 1024, /* beyond this, bytes go to the kernel at once, to avoid a second copy */
 };
 
 static enum wire_reason reason_of(int status)
@@ -15,7 +15,7 @@ static enum wire_reason reason_of(int status)
 }
 /* --- sending -------------------------------------------------------------------------------------- */
 
-/* The handle alone keeps the loop from sleeping. */
+/* Does nothing: the active handle alone keeps the loop from sleeping. */
 static void on_idle(uv_idle_t *idle)
 {
     (void)idle;
@@ -68,7 +68,7 @@ static int write_now(struct wire_conn *conn)
     return 0;
 }
 
-/* Where messages wait: plain bytes become records when they are written. */
+/* Returns the buffer in which messages wait: plain bytes become TLS records when they are written. */
 static struct buf *queue_of(struct wire_conn *conn)
 {
     return conn->tls ? wire_tls_plain(conn->tls) : &conn->out;
@@ -94,8 +94,8 @@ static void conn_flush(struct wire_conn *conn)
 
 void wire_flush(struct wire *wire)
 {
-    /* Bytes that a callback queues meanwhile wait for the next turn, so that one busy stream cannot hold the
-     * loop. */
+    /* Bytes that a callback queues in the meantime wait for the next turn, so that one busy stream cannot
+     * hold the loop. */
     struct list_node turn;
     list_init(&turn);
     list_for_each_safe(node, after, &wire->dirty)
@@ -115,9 +115,9 @@ void wire_flush(struct wire *wire)
     }
 }
 
-/* While every look at the kernel finds a full batch of events, libuv handles up to 48 of them before it comes
- * to the prepare handles: with 16,384 connections answers would wait for all of it. So the loop's callbacks
- * also end here. */
+/* Flushes after every FLUSH_EVERY callbacks. While every poll finds a full batch of events, libuv handles up
+ * to 48 batches before it runs the prepare handles, and with 16,384 connections answers would wait for all of
+ * them. */
 void wire_flush_sometimes(struct wire *wire)
 {
     if (++wire->unflushed >= FLUSH_EVERY)
@@ -142,7 +142,7 @@ static int after_put(struct wire_conn *conn, int rc)
         if (conn->tls)
             wire_tls_seal(conn->tls);
         if (conn->out.len > 0)
-            (void)write_now(conn); /* an error comes back at the flush, which may call its owner */
+            (void)write_now(conn); /* an error occurs again at the flush, which may call the owner */
     }
     if (wire_conn_queued(conn) > conn->limit) {
         conn->overflowed = true;
@@ -228,7 +228,7 @@ static ssize_t deliver_all(struct wire_conn *conn, const char *data, size_t len,
     return (ssize_t)pos;
 }
 
-/* `bytes`: received, and no whole frame. */
+/* Fails a broken connection. `bytes` were received and are no complete frame. */
 static void conn_break(struct wire_conn *conn, struct str bytes, enum wire_reason reason, const char *why)
 {
     (void)wire_last_wrong(conn, bytes, &reason, &why);
@@ -243,7 +243,7 @@ static void conn_read(struct wire_conn *conn, ssize_t count, const uv_buf_t *buf
     }
     struct error error;
     bool kept = conn->in.len > 0;
-    conn->seen = 0; /* what is left afterwards is no whole frame */
+    conn->seen = 0; /* the bytes left afterwards are no complete frame */
     if (kept)
         buf_add(&conn->in, buffer->base, (size_t)count);
     const char *data = kept ? conn->in.data : buffer->base;
@@ -281,7 +281,7 @@ void wire_conn_take_kept(struct wire_conn *conn)
         conn_break(conn, buf_str(&conn->in), reason_of(-conn->broke), strerror(conn->broke));
 }
 
-/* Goes on after a step of the handshake; true when the connection is open. */
+/* Continues after a step of the handshake. Returns true if the connection is open. */
 static bool conn_shaken(struct wire_conn *conn, int rc, struct error *error)
 {
     rc = wire_tls_finish(conn->tls, rc, error);
@@ -312,7 +312,8 @@ static bool conn_shake(struct wire_conn *conn)
     return conn_shaken(conn, rc, &error);
 }
 
-/* The loop's buffer holds what the socket gave until that is copied, and plain bytes afterwards. */
+/* Decrypts received records. The loop's buffer holds the socket's bytes until these are copied, and plain
+ * bytes afterwards. */
 static void conn_read_records(struct wire_conn *conn)
 {
     struct error error;
@@ -354,7 +355,8 @@ static void conn_read_tls(struct wire_conn *conn, const char *data, size_t len)
     }
 }
 
-/* False: the peer speaks something else; the connection is over. */
+/* Examines the first bytes. Returns false if the peer speaks another protocol; the connection has then
+ * failed. */
 static bool conn_hear_first(struct wire_conn *conn, struct str bytes)
 {
     enum wire_reason reason;
@@ -365,7 +367,7 @@ static bool conn_hear_first(struct wire_conn *conn, struct str bytes)
     struct str answer = wire_first_answer(reason);
     if (conn->accepted && answer.len > 0 && conn->in_flight == 0) {
         uv_buf_t buffer = uv_buf_init((char *)answer.data, (unsigned)answer.len);
-        (void)uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1); /* best effort, as to whoever it is */
+        (void)uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1); /* best effort, whatever the peer is */
     }
     wire_conn_fail(conn, reason, why);
     return false;
@@ -378,7 +380,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     if (count == 0 || conn->state != CONN_OPEN)
         return;
     if (!list_empty(&conn->kept_node)) {
-        /* The loop's buffer holds the newer bytes meanwhile, and an owner sends, but reads nothing. */
+        /* The loop's buffer holds the newer bytes in the meantime: an owner may send, but reads nothing. */
         wire_conn_take_kept(conn);
         if (conn->state != CONN_OPEN)
             return;
@@ -392,7 +394,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     wire_flush_sometimes(wire);
 }
 
-/* libuv reads and calls on_read at once, so one buffer serves all connections. */
+/* Provides the loop's one read buffer: libuv calls on_read right after each read. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     const struct wire_conn *conn = handle->data;
@@ -417,7 +419,7 @@ void wire_conn_open(struct wire_conn *conn)
     if (conn->tls_settings) {
         struct wire *wire = conn->wire;
         conn->tls = wire_tls_begin(conn, conn->tls_settings, conn->accepted ? NULL : conn->tls_server.data);
-        /* Hands over the bytes that were queued before the connection stood. */
+        /* Moves the bytes that were queued before the connection was made. */
         buf_add_str(wire_tls_plain(conn->tls), buf_str(&conn->out));
         buf_done(&conn->out);
         conn->shaking = true;

@@ -1,7 +1,7 @@
-/* TLS over connections of the wire (GnuTLS over memory; the socket stays libuv's).
+/* tls.c - TLS over connections of the wire (GnuTLS over memory; libuv owns the socket).
  *
- * Plain bytes wait in tls->plain and become records just before they are written; what is read goes through
- * tls->in and comes out as the frames' bytes. A connection counts as open when its handshake has succeeded:
+ * Plain bytes wait in tls->plain and become records just before they are written; received bytes go through
+ * tls->in and are decrypted to the bytes of frames. A connection is open once its handshake has succeeded:
  * both sides have then proved a certificate of the same authority, and a fresh key protects each byte against
  * reading, changing and replay.
  */
@@ -13,7 +13,7 @@
 #include "host/wire/internal.h"
 
 enum { RECORD_BYTES = 16 * 1024, PEER_NAME_MAX = 256, HANDSHAKE_MS = WIRE_CONNECT_TIMEOUT_MS };
-/* Bytes of handshakes and records without a plain byte; a chain of certificates has some thousands. */
+/* Limits bytes of handshakes and records that bring no plain byte; a certificate chain has a few thousand. */
 enum { UNREAD_BYTES_MAX = 32 * 1024 };
 
 struct credentials { /* shared by the connections that began with them */
@@ -35,7 +35,7 @@ struct conn_tls {
     struct credentials *credentials;
     gnutls_session_t session; /* NULL: no step of the handshake has been done */
     struct buf plain, in; /* to be sealed; received, sealed */
-    struct buf flight;    /* what the handshake has to say */
+    struct buf flight;    /* bytes that the handshake sends */
     size_t in_used;
     size_t unread_bytes;             /* taken from `in` since the last plain byte */
     gnutls_typed_vdata_st wanted[2]; /* GnuTLS keeps pointers to these */
@@ -81,8 +81,8 @@ bool wire_tls_files_changed(const struct wire_tls *tls)
 
 int wire_tls_reload(struct wire_tls *tls, struct error *error)
 {
-    look(tls, tls->changed);       /* first: what changes meanwhile is seen next time */
-    struct pki_identity *identity; /* says best what is wrong with the files */
+    look(tls, tls->changed);       /* first, so that a change during the reload is seen next time */
+    struct pki_identity *identity; /* gives the best message about wrong files */
     gnutls_x509_trust_list_t trust;
     int rc = pki_identity_load(tls->cert, tls->key, &identity, error);
     if (rc < 0)
@@ -147,7 +147,7 @@ static ssize_t pull(gnutls_transport_ptr_t transport, void *data, size_t len)
     }
     if (left < len)
         len = left;
-    /* GnuTLS keeps half a message of a handshake, which may announce 16 MiB, also behind the handshake. */
+    /* GnuTLS keeps an incomplete handshake message, which may announce 16 MiB, even after the handshake. */
     tls->unread_bytes += len;
     if (tls->unread_bytes > UNREAD_BYTES_MAX) {
         gnutls_transport_set_errno(tls->session, ECONNABORTED);
@@ -239,7 +239,7 @@ void wire_tls_end(struct conn_tls *tls)
     mem_free(tls);
 }
 
-/* The common name and the end of the peer's certificate, which the handshake has verified. */
+/* Reads the common name and the expiry of the peer's certificate, which the handshake has verified. */
 static bool read_name(struct conn_tls *tls)
 {
     unsigned count = 0;
@@ -304,7 +304,7 @@ int wire_tls_finish(struct conn_tls *tls, int rc, struct error *error)
     if (rc <= 0)
         return rc;
     if (tls->credentials != tls->settings->current && wire_tls_check(tls, error) < 0)
-        return ERROR_DENIED; /* it was taken back while hands were shaken */
+        return ERROR_DENIED; /* it was revoked during the handshake */
     tls->established = true;
     return 1;
 }

@@ -72,7 +72,8 @@ void wire_conn_leaves_crowd(struct wire_conn *conn)
     conn->crowded = false;
 }
 
-/* False: too many connections are not open yet, in all or of its source address. */
+/* Counts a connection whose handshake begins. Returns false if there are too many of these, in all or of its
+ * source address. */
 static bool join_crowd(struct wire_conn *conn)
 {
     struct crowd *crowd = &conn->wire->crowd;
@@ -125,7 +126,7 @@ void wire_conn_fail(struct wire_conn *conn, enum wire_reason reason, const char 
     conn->failing = true;
     if (!conn->accepted || !conn->tls || wire_tls_established(conn->tls)) {
         conn->handlers->closed(conn, reason, why);
-    } else if (conn->handlers->refused) { /* its owner has not heard of it */
+    } else if (conn->handlers->refused) { /* its owner does not know it yet */
         char peer[WIRE_ADDRESS_MAX];
         wire_conn_peer(conn, peer);
         conn->handlers->refused(conn->context, peer, why);
@@ -223,13 +224,13 @@ static void take_connection(struct wire_listener *listener)
         wire_conn_open(conn);
 }
 
-/* libuv takes nothing more from the kernel until a connection that it has is accepted. So the kernel keeps
- * those that come in a flood, and the loop has its turns between them. */
+/* Accepts a connection, or leaves it to the next turn. libuv takes no further connection from the kernel
+ * until this one is accepted, so in a flood the kernel keeps them and the loop gets its turns. */
 static void on_connection(uv_stream_t *server, int status)
 {
     struct wire_listener *listener = server->data;
     if (status < 0)
-        return; /* the peer left before it was accepted, or descriptors ran out: libuv goes on listening */
+        return; /* the peer left before it was accepted, or descriptors ran out: libuv keeps listening */
     listener->holds = listener->wire->accepts >= ACCEPTS_A_TURN;
     if (listener->holds)
         return;
