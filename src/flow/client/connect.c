@@ -48,7 +48,7 @@ static void *client_main(void *arg)
         bool timed = soon || suspects || seeks;
         int count = epoll_pwait2(flow->epoll, events, CLIENT_EVENTS, timed ? &wait : NULL, NULL);
         pthread_mutex_lock(&flow->reading);
-        bool flush = soon; /* the launches that were waiting have waited long enough */
+        bool flush = soon; /* entries held back since the last turn have waited long enough */
         for (int i = 0; i < count; i++) {
             if (events[i].data.ptr == &flow->wake) {
                 uint64_t wakes;
@@ -61,7 +61,7 @@ static void *client_main(void *arg)
                 client_write_rest(flow, connection);
             if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
                 client_read(flow, connection);
-            if (connection->wire->ops->is_ready) /* rings tell of room to write as they tell of bytes */
+            if (connection->wire->ops->is_ready) /* a ring becomes readable also when it has space again */
                 client_write_rest(flow, connection);
         }
         pthread_mutex_unlock(&flow->reading);
@@ -81,9 +81,9 @@ static void *client_main(void *arg)
 
 static void client_free(phx_flow *flow)
 {
-    flow->head.dead = true; /* nothing more is sent */
+    flow->head.dead = true; /* no more messages are sent */
     for (size_t i = flow->value_list.len; i-- > 0;) {
-        client_lineage_drop(flow, flow->value_list.items[i]); /* may end others */
+        client_lineage_drop(flow, flow->value_list.items[i]); /* may free other values */
         i = i < flow->value_list.len ? i : flow->value_list.len;
     }
     for (size_t i = 0; i < flow->connections.len; i++) {

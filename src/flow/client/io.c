@@ -1,4 +1,4 @@
-/* Writing to the head and to workers, and what they say. */
+/* Writing to the head and to workers, and handling their messages. */
 #include "flow/client/client.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ void client_moved(phx_flow *flow)
     pthread_cond_broadcast(&flow->moved);
 }
 
-/* The rings that are read; 0: none, or too many to look at. */
+/* Collects the connections over rings. Returns 0 if there are none, or too many to poll. */
 static size_t client_rings(phx_flow *flow, struct client_connection **ret)
 {
     size_t count = 0;
@@ -44,7 +44,7 @@ static size_t client_rings(phx_flow *flow, struct client_connection **ret)
     return count;
 }
 
-/* Looks at the rings for a while, and reads from those that have something. */
+/* Polls the rings for a while, and reads those that have messages. */
 static void client_spin(phx_flow *flow, struct client_connection **rings, size_t count, int64_t end_ns)
 {
     bool found = false;
@@ -91,7 +91,7 @@ static void client_connection_flush(phx_flow *flow, struct client_connection *co
 {
     if (connection->dead || connection->writing || flow_wire_flush(connection->wire) <= 0 ||
         connection->wire->ops->is_ready)
-        return; /* a broken connection is found by who reads it, and rings tell of room as of bytes */
+        return; /* the reader detects a broken connection, and a ring with space becomes readable */
     connection->writing = true;
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.ptr = connection};
     epoll_ctl(flow->epoll, EPOLL_CTL_MOD, connection->wire->fd, &event);
@@ -135,7 +135,7 @@ void client_send_entry(phx_flow *flow, struct client_connection *connection, con
     int64_t now_ns = flow_now_ns();
     bool alone = now_ns - flow->launched_ns > CLIENT_FLUSH_US * NS_PER_US;
     flow->launched_ns = now_ns;
-    if (alone) { /* one that no other has just preceded: company is not expected, so waiting only delays it */
+    if (alone) { /* no entry preceded it shortly before, so none is likely to follow: send it at once */
         client_connection_flush(flow, connection);
         return;
     }
@@ -170,8 +170,8 @@ struct client_connection *client_connection_of(phx_flow *flow, uint32_t number)
     struct wire *wire;
     bool reached = flow_wire_connect(host->address, &wire, NULL) == 0;
     if (host->connection && host->connection->dead_ns) {
-        /* Values that were asked for on the broken one are lost; where no worker listens any more, with their
-         * devices. */
+        /* Values fetched over the broken connection are lost; if no worker listens any more, together
+             * with their devices. */
         host->connection->dead_ns = 0;
         client_host_lost(flow, host, reached ? FAULT_CANCELLED : FAULT_DEVICE_LOST);
     }
@@ -198,11 +198,11 @@ static void client_host_told(phx_flow *flow, const struct flow_entry *entry, str
         vec_push(&flow->hosts, host);
     }
     if (host->birth != entry->args[1] && host->birth != 0) {
-        /* After a loss of the head another worker has the number. */
+        /* After a loss of the head, another worker has this number. */
         client_host_lost(flow, host, FAULT_DEVICE_LOST);
         if (host->connection)
             host->connection->dead_ns = 0;
-        host->connection = NULL; /* stays in the list of connections until the end */
+        host->connection = NULL; /* remains in the list of connections, which is freed at the end */
     }
     host->birth = entry->args[1];
     host->island = entry->program;
@@ -324,7 +324,7 @@ void client_read(phx_flow *flow, struct client_connection *connection)
     if (connection->dead && !(connection == &flow->head && flow->joins))
         return;
     int rc = flow_wire_read(connection->wire, client_took, &reading, NULL);
-    /* Without the mutex, and once for all entries: a waiter that wakes finds it free. */
+    /* Without the mutex, so that woken waiters find it free, and once for all entries. */
     pthread_cond_broadcast(&flow->moved);
     if (rc == 0)
         return;
@@ -333,13 +333,13 @@ void client_read(phx_flow *flow, struct client_connection *connection)
     epoll_ctl(flow->epoll, EPOLL_CTL_DEL, connection->wire->fd, NULL);
     if (connection == &flow->head) {
         client_head_lost(flow);
-    } else { /* the head says what has become of the host */
+    } else { /* the head will report whether the host is lost */
         const struct client_host *host = client_host(flow, connection->host);
         connection->dead_ns = host && host->alive ? flow_now_ns() : 0;
         struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN, .node = connection->host};
-        client_send_entry(flow, &flow->head, &down, (struct str){0}, true); /* what was put may be lost */
+        client_send_entry(flow, &flow->head, &down, (struct str){0}, true); /* earlier puts may be lost */
     }
-    client_wake_thread(flow); /* which looks after broken connections, and may not be the one that reads */
+    client_wake_thread(flow); /* it handles broken connections, and may not be the thread that reads */
     client_moved(flow);
     pthread_mutex_unlock(&flow->mutex);
 }

@@ -1,19 +1,20 @@
-/* Lineage: what was lost with a device, a host or a head is made again; the caller hears of no failure.
+/* Lineage: recomputes values that were lost with a device, a host or a head, so that the caller sees no
+ * failure.
  *
- * A launch is remembered while one of its results is, with the arguments that it took; an argument that its
- * client has released stays here without bytes anywhere. Lineage ends at roots: values of which the client
- * has the bytes, because it put them or asked for a checkpoint. Lost values are looked for when a value is
- * waited for or taken as an argument; launches go again under new handles, and the caller's names stay.
+ * A launch is remembered, with its arguments, while one of its results is. An argument that the client has
+ * released is kept here as a record, without bytes anywhere. Lineage ends at roots: values whose bytes the
+ * client has, because it put them or requested a checkpoint. A lost value is detected when it is waited for
+ * or taken as an argument. Launches are repeated under new handles; the caller's names stay valid.
  *
- * Whether an argument that was made elsewhere is whole is not known here for sure. A fault names the launch
- * that failed first, so all that came of that launch is made again; if that was not enough, the next fault
- * says so. */
+ * The client does not know for certain whether an argument made on workers is whole. A fault names the launch
+ * that failed first, so everything that depends on that launch is recomputed. If that is not enough, the next
+ * fault names another launch. */
 #include "flow/client/client.h"
 
 #include "flow/wire/clock.h"
 
-enum { CLIENT_RERUN_TRIES = 8 }; /* of one value in a row */
-/* How long a mesh may lack devices. */
+enum { CLIENT_RERUN_TRIES = 8 }; /* recomputations of one value without a successful fetch */
+/* How long to wait for a mesh that lacks devices. */
 #define CLIENT_RERUN_WAIT_NS (INT64_C(30) * 1000 * 1000 * 1000)
 
 struct client_value *client_value_of(phx_flow *flow, uint64_t name)
@@ -94,17 +95,18 @@ bool client_value_keep(phx_flow *flow, struct client_value *value, const void *d
     return true;
 }
 
-/* A search for the launches and values to repeat after a loss. */
+/* A search for the launches and puts to repeat after a loss. */
 struct client_rerun {
     phx_flow *flow;
-    uint64_t number;       /* marks launches that it has looked at */
-    uint64_t first_failed; /* launch */
-    uint32_t launches;     /* that go again */
-    bool waits;            /* a mesh has yet to get devices */
+    uint64_t number;       /* marks the launches that this search has examined */
+    uint64_t first_failed; /* the launch that failed first */
+    uint32_t launches;     /* number of launches to repeat */
+    bool waits;            /* a mesh lacks devices */
     VEC(struct client_value *) touched;
 };
 
-/* Whether what the launch has made may have failed with the one that failed first. */
+/* Whether the launch, or one that it depends on, is the one that failed first, so that its results may have
+ * failed. */
 static bool client_launch_is_doubted(struct client_rerun *rerun, struct client_launch *launch)
 {
     if (launch->looked == rerun->number)
@@ -121,7 +123,7 @@ static bool client_launch_is_doubted(struct client_rerun *rerun, struct client_l
     return launch->doubted;
 }
 
-/* Whether the value is there, where its mesh is. */
+/* Whether the value exists on the current devices of its mesh. */
 static bool client_value_is_there(phx_flow *flow, const struct client_value *value)
 {
     const struct client_mesh *mesh = client_mesh(flow, value->value.sharding.mesh);
@@ -143,7 +145,7 @@ static bool client_mesh_is_there(struct client_rerun *rerun, const struct client
     return mesh != NULL;
 }
 
-/* Counts the launches that make the value again; false: that is impossible, or beyond the bound. */
+/* Counts the launches that recompute the value. Returns false if that is impossible, or exceeds the bound. */
 static bool client_rerun_plan(struct client_rerun *rerun, const struct client_value *value)
 {
     if (client_value_is_sound(rerun, value))
@@ -165,7 +167,7 @@ static bool client_rerun_plan(struct client_rerun *rerun, const struct client_va
     return true;
 }
 
-/* Gives the value a new handle, as if it had just been made. */
+/* Gives the value a new handle and the state of a value just made. */
 static void client_value_rename(struct client_rerun *rerun, struct client_value *value, uint64_t handle)
 {
     phx_flow *flow = rerun->flow;
@@ -231,7 +233,8 @@ static void client_rerun_make(struct client_rerun *rerun, struct client_value *v
     client_launch_again(rerun, value->maker);
 }
 
-/* Waits until the head has said what has become of the hosts that have the value. False: the time is over. */
+/* Waits until the head has reported the fate of the hosts that have the value. Returns false if the time has
+ * expired. */
 static bool client_wait_for_word(phx_flow *flow, const struct client_value *value, int64_t deadline_ns)
 {
     client_catch_up(flow);

@@ -20,7 +20,7 @@ struct client_mesh *client_mesh(phx_flow *flow, uint32_t id)
     return u64_map_get(&flow->mesh_index, id);
 }
 
-/* A mesh that was asked for, or that the head has put on other devices. */
+/* MESH: the answer to a request, or new places of a mesh. */
 void client_mesh_told(phx_flow *flow, const struct flow_entry *entry, struct str tail)
 {
     struct unpack in = {tail.data, tail.len, false};
@@ -72,7 +72,7 @@ int client_ask(phx_flow *flow, struct flow_entry *entry, struct str tail, struct
     request->next = flow->requests;
     flow->requests = request;
     while (!request->answered &&
-           !flow->broken) { /* a head that is lost meanwhile owes no answer: the next one */
+           !flow->broken) { /* if the head is lost meanwhile, the next one must answer */
         client_wait_for_head(flow);
         uint64_t rejoins = flow->rejoins;
         client_send_entry(flow, &flow->head, entry, tail, true);
@@ -112,7 +112,7 @@ int phx_flow_islands(phx_flow *flow, struct phx_flow_island *islands, uint32_t m
     return rc;
 }
 
-/* `start`: of a slice; NULL: the mesh is none. */
+/* Requests a mesh, or, if `start` is not NULL, a slice that begins there. */
 static int client_ask_mesh(phx_flow *flow, struct flow_entry *entry, struct str tail, const uint32_t *start,
                            struct phx_flow_mesh *ret_mesh, struct phx_error *error)
 {

@@ -49,7 +49,7 @@ void client_functions_free(phx_flow *flow)
     vec_done(&flow->functions);
 }
 
-/* Functions are numbered from 1 and never forgotten. */
+/* Functions are numbered from 1 and never removed. */
 static const struct ir_function *client_function(phx_flow *flow, uint64_t id)
 {
     pthread_mutex_lock(&flow->mutex);
@@ -67,7 +67,7 @@ phx_flow_program *phx_flow_program_new(phx_flow *flow)
     return program;
 }
 
-/* Keeps the first failure. */
+/* Records the first failure only. */
 static void client_program_wrong(phx_flow_program *program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void client_program_wrong(phx_flow_program *program, const char *format, ...)
@@ -82,7 +82,7 @@ static void client_program_wrong(phx_flow_program *program, const char *format, 
     error_set(&program->wrong, ERROR_INVALID, "%s", text);
 }
 
-/* The mesh, which becomes one of the program's; NULL: there is none. */
+/* Returns the mesh after adding it to the program, or NULL with the failure recorded. */
 static const struct flow_mesh *client_program_mesh(phx_flow_program *program, uint32_t id)
 {
     pthread_mutex_lock(&program->flow->mutex);
@@ -243,7 +243,7 @@ void phx_flow_program_free(phx_flow_program *program)
     pthread_mutex_unlock(&flow->mutex);
 }
 
-/* The arguments into the record, where they fit, or into `tail`. */
+/* Puts the arguments into the entry if they fit, or into `tail`. */
 static void client_launch_args(struct flow_entry *entry, const uint64_t *args, struct buf *tail)
 {
     bool range = entry->count > ENTRY_ARGS_INLINE;

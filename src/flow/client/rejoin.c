@@ -1,4 +1,4 @@
-/* Another head in the place of a lost one: it is sought, and told what this client has. */
+/* Seeks a head that replaces a lost one, and reports this client's state to it. */
 #include "flow/client/client.h"
 
 #include <sys/epoll.h>
@@ -49,7 +49,7 @@ void client_seek_head(phx_flow *flow)
         flow_wire_free(flow->head.wire);
         flow->head.wire = wire;
         flow->head.writing = false;
-        flow->joins = true; /* still dead to all others: the head is to hear of values before launches */
+        flow->joins = true; /* still dead for all other code: the report must precede launches */
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &flow->head};
         CHECK(epoll_ctl(flow->epoll, EPOLL_CTL_ADD, wire->fd, &event) == 0);
         struct flow_entry hello = flow->hello;
@@ -58,7 +58,7 @@ void client_seek_head(phx_flow *flow)
         hello.epoch = flow->epoch;
         hello.args[0] = flow->token;
         flow_wire_put(wire, &hello, buf_str(&flow->hello_tail), NULL);
-        flow_wire_flush(wire); /* a few bytes on a new connection: they fit */
+        flow_wire_flush(wire); /* a few bytes, which fit a new connection */
     } else if (flow_now_ns() - flow->away_ns >= flow->reconnect_ns) {
         client_give_up(flow);
     }
@@ -66,7 +66,7 @@ void client_seek_head(phx_flow *flow)
     pthread_mutex_unlock(&flow->reading);
 }
 
-/* The head does not know this client: no worker has kept its values. */
+/* Fails all values: the head does not know this client, because no worker has kept values of it. */
 static void client_forget_values(phx_flow *flow)
 {
     struct fault fault =
@@ -128,7 +128,7 @@ static void client_tell_value(phx_flow *flow, const struct client_value *value)
 void client_rejoin(phx_flow *flow, const struct flow_entry *welcome)
 {
     flow->joins = flow->away = flow->head.dead = false;
-    flow->suspended = false; /* the lost head's word */
+    flow->suspended = false; /* that was the lost head's order */
     flow->rejoins++;
     if (welcome->client != flow->id)
         client_forget_values(flow);

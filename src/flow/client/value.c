@@ -31,8 +31,8 @@ void client_value_free(phx_flow *flow, struct client_value *value)
     mem_free(value);
 }
 
-/* A released value goes when nobody waits for it and no shard of it is on its way; from here once no launch
- * that may go again takes it. */
+/* Releases a value, which the caller has released, once no call waits for it and no shard is being fetched.
+ * Frees it once no remembered launch takes it. */
 void client_value_rest(phx_flow *flow, struct client_value *value)
 {
     if (!value->released || value->waiters || value->missing || value->missing_quiet)
@@ -68,7 +68,7 @@ static struct fault client_lost(const struct client_host *host, uint32_t device)
     return fault;
 }
 
-/* Whether the shard of device `d` is the one to ask for: the first that holds its part. */
+/* Whether to fetch the shard of device `d`: it is the first with its part of the value. */
 static bool client_is_first(const struct client_value *value, uint32_t d, struct flow_box *ret_box)
 {
     uint32_t tile, other;
@@ -82,14 +82,15 @@ static bool client_is_first(const struct client_value *value, uint32_t d, struct
     return true;
 }
 
-/* The connection to the worker that has the place; NULL: it is gone, whoever has its number now. */
+/* Returns the connection to the worker of the place, or NULL if that worker is lost, even if its number is in
+ * use again. */
 static struct client_connection *client_connection_at(phx_flow *flow, struct client_place place)
 {
     const struct client_host *host = client_host(flow, place.host);
     return host && host->birth == place.birth ? client_connection_of(flow, place.host) : NULL;
 }
 
-/* Asks the workers for the value, or (quiet) for a word when it is there. */
+/* Sends FETCH for the value to its workers: for its bytes, or (quiet) for a confirmation that it exists. */
 static void client_ask_shards(phx_flow *flow, struct client_value *value, bool quiet)
 {
     bool *asked = quiet ? &value->asked_quiet : &value->asked;
@@ -111,7 +112,7 @@ static void client_ask_shards(phx_flow *flow, struct client_value *value, bool q
             struct fault fault = client_lost(client_host(flow, place.host), place.device);
             client_value_fail(flow, value, &fault);
         }
-        if (value->state == CLIENT_FAILED) /* also with a connection that had broken */
+        if (value->state == CLIENT_FAILED) /* client_connection_at may also have failed it */
             return;
         struct flow_entry entry = {.kind = ENTRY_FETCH, .handle = value->handle, .node = d};
         entry.epoch = value->asks;
@@ -155,7 +156,7 @@ void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry,
 
 void client_values_moved(phx_flow *flow, const struct client_places *from, struct client_places *to)
 {
-    for (size_t i = flow->value_list.len; i-- > 0;) { /* a released value may leave the list */
+    for (size_t i = flow->value_list.len; i-- > 0;) { /* a released value may be freed here */
         struct client_value *value = flow->value_list.items[i];
         if (value->places != from)
             continue;
@@ -173,7 +174,7 @@ void client_values_moved(phx_flow *flow, const struct client_places *from, struc
 
 void client_host_lost(phx_flow *flow, const struct client_host *host, enum fault_reason reason)
 {
-    for (size_t i = flow->value_list.len; i-- > 0;) { /* a value that fails may leave the list */
+    for (size_t i = flow->value_list.len; i-- > 0;) { /* a value that fails may be freed here */
         struct client_value *value = flow->value_list.items[i];
         uint32_t awaited = value->missing + value->missing_quiet, count = value->places->count;
         for (uint32_t d = 0; awaited > 0 && d < count; d++)
@@ -288,7 +289,7 @@ _Static_assert((int)PHX_FLOW_OUT_OF_MEMORY == (int)FAULT_OUT_OF_MEMORY &&
                    (int)PHX_FLOW_DEVICE_LOST == (int)FAULT_DEVICE_LOST,
                "reasons have the same numbers");
 
-/* Waits for the shards of a value, which is made again where it was lost. */
+/* Waits for the shards of a value. Recomputes the value if it was lost. */
 static void client_await_shards(phx_flow *flow, struct client_value *value, bool quiet, int64_t deadline_ns)
 {
     const bool *asked = quiet ? &value->asked_quiet : &value->asked;
@@ -300,12 +301,12 @@ static void client_await_shards(phx_flow *flow, struct client_value *value, bool
             waits = client_wait(flow, deadline_ns);
         if (value->state == CLIENT_FAILED)
             waits = client_rerun(flow, value, deadline_ns);
-        else if (*asked) /* else another thread has made it again meanwhile */
+        else if (*asked) /* otherwise another thread has recomputed it meanwhile */
             break;
     }
 }
 
-/* Waits for the value; copies it where `data` is not NULL. */
+/* Waits for the value, and copies it if `data` is not NULL. */
 static int client_await(phx_flow *flow, uint64_t handle, void *data, size_t len, int64_t timeout_ms,
                         struct phx_flow_failure *failure, struct phx_error *error)
 {

@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-/* The dimensions of an operand in the order: batch, then free and contracted, or the other way round. */
+/* The order of an operand's dimensions: batch first, then free and contracted ones, or these two swapped. */
 struct dot_order {
     int64_t dims[IR_RANK_MAX];
     int32_t count;
@@ -58,7 +58,7 @@ struct dot_shape dot_shape_of(const struct ir_op *op)
     return shape;
 }
 
-/* The operand with its dimensions in that order; a reference to itself where it has it already. */
+/* Returns the operand with its dimensions in that order: a copy, or a reference if the order is the same. */
 static struct tensor *dot_pack(struct tensor *operand, const struct dot_order *order)
 {
     struct ir_type type = {.element = operand->type.element, .rank = operand->type.rank};

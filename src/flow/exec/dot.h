@@ -16,10 +16,11 @@ struct dot_shape dot_shape_of(const struct ir_op *op);
 
 struct dot_matrices {
     struct dot_shape shape;
-    struct tensor *lhs, *rhs; /* a reference each */
+    struct tensor *lhs, *rhs; /* owned, one reference each */
 };
 
-/* ERROR_LIMIT when memory is exhausted; then nothing is left to free. */
+/* Arranges the operands as matrices. Returns ERROR_LIMIT if memory is exhausted; nothing is left to free
+ * then. */
 int dot_matrices_make(struct dot_matrices *dot, struct interpretation *run, const struct ir_op *op,
                       struct tensor *const *operands);
 void dot_matrices_free(struct dot_matrices *dot);

@@ -72,7 +72,7 @@ int folding_apply(struct folding *folding, struct tensor **results)
     int code = interpret_block(folding->run, region, folding->args, results);
     for (uint32_t k = 0; k < region->arg_count && code == 0; k++) {
         if (folding->args[k]->references == 1)
-            continue; /* no result is this argument: its memory may be used again */
+            continue; /* no result refers to this argument, so its memory can be reused */
         struct tensor *fresh = tensor_new(&region->args[k].type);
         if (!fresh) {
             for (uint32_t r = 0; r < region->last->operand_count; r++)
@@ -96,7 +96,7 @@ int folding_holds(struct folding *folding, bool *holds)
     return 0;
 }
 
-/* Folds `count` ≤ LANES neighbours by the region's one operation. */
+/* Folds `count` ≤ LANES neighbours by the region's single operation. */
 static void fold_run(enum ir_op_kind kind, const struct tensor *input, int64_t from, struct tensor *result,
                      int64_t to, uint32_t count)
 {

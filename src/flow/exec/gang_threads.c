@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-/* A collective under way: the members of a group bring their bytes, and take all. */
+/* A collective in progress: the members of a group give their bytes, and receive those of all. */
 struct meeting {
     struct meeting *next;
     uint64_t key;
@@ -21,9 +21,9 @@ struct gang_threads {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct meeting *meetings;
-    uint32_t members, waiting, finished; /* all; in a meeting that is not complete; at their end */
-    bool broken;                         /* a member has failed, or all wait for each other */
-    bool stuck;                          /* of these, the latter */
+    uint32_t members, waiting, finished; /* all; in an incomplete meeting; finished with their programs */
+    bool broken;                         /* a member has failed, or the gang is stuck */
+    bool stuck;                          /* all members wait in different collectives */
 };
 
 struct member {
@@ -75,8 +75,8 @@ static void meeting_free(struct gang_threads *threads, struct meeting *meeting)
     free(meeting->group), free(meeting->bytes), free(meeting);
 }
 
-/* Breaks a gang whose members all wait for others, or are at their end: their programs disagree about the
- * collectives. The caller holds the mutex. */
+/* Breaks a gang if every member waits or has finished: their programs then disagree about the collectives.
+ * The caller holds the mutex. */
 static void gang_look(struct gang_threads *threads)
 {
     CHECK(threads->waiting + threads->finished <= threads->members);
@@ -154,7 +154,7 @@ static void *member_main(void *arg)
     return NULL;
 }
 
-/* Starts the members; one that cannot be started breaks the gang. */
+/* Starts the members. A member that cannot be started breaks the gang. */
 static void members_start(struct member *members, uint32_t count)
 {
     for (uint32_t k = 0; k < count; k++) {
@@ -166,11 +166,11 @@ static void members_start(struct member *members, uint32_t count)
         member->threads->broken = true;
         pthread_cond_broadcast(&member->threads->changed);
         pthread_mutex_unlock(&member->threads->mutex);
-        member->program = NULL; /* not started */
+        member->program = NULL; /* marks a member that was not started */
     }
 }
 
-/* The failure that came first is the one that is not about another member. */
+/* Returns the member whose failure is the cause: preferably not one that only reports another member's. */
 static const struct member *members_failure(const struct member *members, uint32_t count)
 {
     const struct member *failed = NULL;
@@ -220,7 +220,7 @@ int gang_threads_run(struct interpretation *run, const struct ir_op *op, struct 
     int code = failed ? failed->code : 0;
     if (failed && run->error)
         *run->error = failed->error;
-    for (uint32_t k = 0; k < count && failed; k++) /* results of the others */
+    for (uint32_t k = 0; k < count && failed; k++) /* results of the members that succeeded */
         for (uint32_t r = 0; members[k].code == 0 && r < members[k].program->result_count; r++)
             tensor_unref(members[k].results[r]);
     while (threads.meetings)

@@ -1,7 +1,7 @@
-/* interpret.h - the insides of the interpreter. Private to src/flow/exec.
+/* interpret.h - the internals of the interpreter. Private to src/flow/exec.
  *
- * An operation's function computes its results from its operands; interpreter.c walks the blocks. Results are
- * new tensors (or references to operands, which are immutable); on failure no result is left behind.
+ * Each operation has a function that computes its results from its operands; interpreter.c walks the blocks.
+ * Results are new tensors or references to operands, which are immutable. On failure no result remains.
  */
 #ifndef PHX_FLOW_EXEC_INTERPRET_H
 #define PHX_FLOW_EXEC_INTERPRET_H
@@ -9,8 +9,8 @@
 #include "flow/exec/executor.h"
 #include "flow/exec/plan.h"
 
-/* Computes dot_general and convolution in place of the interpreter: returns 1 where it does not
- * (onednn.c), 0 with the result, or a negative error. */
+/* Computes dot_general and convolution in place of the interpreter (onednn.c). Returns 0 with the result, 1
+ * if the interpreter must compute the operation, or a negative error. */
 struct dense;
 union lanes;
 struct interpretation;
@@ -24,55 +24,59 @@ struct dense {
 struct interpretation {
     const struct ir_module *module;
     const struct plans *plans;
-    const struct plan *plan;   /* of the function at hand */
-    const struct dense *dense; /* NULL: none */
-    struct tensor **values;    /* by number; NULL: not made yet, or freed after the last use */
-    uint64_t *work;            /* steps that are left; NULL: no limit */
-    struct flow_gang *gang; /* NULL: alone */
-    uint64_t *collectives;  /* how many collectives the launch has passed: their key */
+    const struct plan *plan;   /* of the current function */
+    const struct dense *dense; /* NULL: the interpreter computes all operations */
+    struct tensor **values;    /* by number; NULL: not computed yet, or freed after the last use */
+    uint64_t *work;            /* remaining steps; NULL: no limit */
+    struct flow_gang *gang;    /* NULL: alone */
+    uint64_t *collectives;     /* collectives executed by the launch so far; used as their key */
     struct error *error;
 };
 
 typedef int interpret_op(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                          struct tensor **results);
 
-/* Runs a block: its arguments become `args` (borrowed), its results, as many as the operands of its return,
- * are written to `results`, a reference each. */
+/* Runs a block with `args` (borrowed) as its arguments. Writes one tensor for each operand of the block's
+ * return to `results`; the caller owns a reference to each. */
 int interpret_block(struct interpretation *run, const struct ir_block *block, struct tensor *const *args,
                     struct tensor **results);
 
-/* Runs a function of the module, with values of its own. */
+/* Runs a function of the module with its own table of values; otherwise as interpret_block. */
 int interpret_function(struct interpretation *run, const struct ir_function *function,
                        struct tensor *const *args, struct tensor **results);
 
-/* An error of an operation, with "file:line:column: name: " before the message; returns its code. */
+/* Sets the error of an operation, with "file:line:column: name: " before the message, and returns its
+ * code. */
 int interpret_fail(struct interpretation *run, const struct ir_op *op, enum error_code code,
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* Runs a planned function: what the executors of this folder do at launch, but for `dense`. */
+/* Runs a planned function and calls launch->done. The executors of this folder are built on it. */
 void interpret_launch(const struct plans *plans, const struct ir_function *function,
                       const struct dense *dense, const struct flow_launch *launch);
 
-/* Computes one run of an operation on single elements: x[k] has the numbers of operand k, of type `element`;
- * the result's go to x[0]. */
+/* Computes an operation on `count` single elements: x[k] has the numbers of operand k, of type `element`; the
+ * results go to x[0]. */
 typedef void lanes_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count);
-/* Makes the only result by runs, if `result` is not NULL; of an operation of at most three operands. A scalar
- * operand beside tensors is repeated. Returns 0, or ERROR_LIMIT for NULL. */
+/* Computes an operation with at most three operands and one result by such steps, and passes `result` on as
+ * its result. A scalar operand beside tensors is repeated. Returns ERROR_LIMIT if `result` is NULL, else
+ * 0. */
 int interpret_by_lanes(const struct ir_op *op, struct tensor *const *operands, lanes_step *step,
                        struct tensor *result, struct tensor **results);
 
-/* A tensor of the operation's result `index`, with undefined elements; NULL with the error set (ERROR_LIMIT)
- * when memory is exhausted. */
+/* Returns a tensor for the operation's result `index`, with undefined elements, or NULL with the error set
+ * (ERROR_LIMIT) if memory is exhausted. */
 struct tensor *interpret_result(struct interpretation *run, const struct ir_op *op, uint32_t index);
 
-/* Row-major strides in elements; all 0 for a tensor without elements. */
+/* Computes row-major strides in elements; all are 0 for a tensor without elements. */
 void strides_of(const struct ir_type *type, int64_t strides[IR_RANK_MAX]);
-/* The next index in row-major order below `dims`; false after the last one. */
+/* Advances the index in row-major order below `dims`. Returns false, with the index back at 0, after the
+ * last. */
 bool index_next(int64_t *index, const int64_t *dims, int32_t rank);
-/* Copies from `from` at `offset` + sum of index[d] * strides[d], for every index of `to` in order; both have
- * one element type. interpret_move.c */
+/* Copies, for every index of `to` in order, the element of `from` at `offset` + sum of index[d] * strides[d].
+ * Both have the same element type. In interpret_move.c. */
 void strided_copy(struct tensor *to, const struct tensor *from, int64_t offset, const int64_t *strides);
-/* An element of an integer tensor (i1 included) as int64; indices beyond 2^63 are INT64_MAX. */
+/* Returns an element of an integer tensor (i1 included); unsigned values beyond INT64_MAX become
+ * INT64_MAX. */
 int64_t tensor_integer(const struct tensor *tensor, int64_t at);
 
 /* interpret_elementwise.c */
@@ -99,9 +103,9 @@ interpret_op interpret_custom;
 /* interpret_expect.c */
 interpret_op interpret_expect;
 
-/* onednn.c: the executor, or NULL where oneDNN does not run on this machine. */
+/* onednn.c: returns the executor, or NULL if oneDNN does not run on this machine. */
 const struct executor *executor_onednn(void);
-/* The function above, or NULL where the build has no oneDNN: written by CMakeLists.txt. */
+/* Points to executor_onednn, or is NULL if the build has no oneDNN. CMakeLists.txt writes its definition. */
 extern const struct executor *(*const executor_of_onednn)(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* interpret_collective.c - operations of a gang: each is an all-gather of bytes among its group, and then the
- * member's own work on what the others gave. */
+/* interpret_collective.c - operations of a gang. Each is an all-gather of bytes within its group, followed by
+ * the member's own work on the bytes of the others. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 #include "flow/exec/gang_threads.h"
 #include "flow/exec/interpret.h"
 
-/* Members of the group that this process belongs to, by global id (replica * partitions + partition). */
+/* The members of this process's group, by global id (replica * partitions + partition). */
 struct members {
     uint32_t *ids;
-    uint32_t count; /* 0: no group has this process */
-    uint32_t self;  /* its place among them */
+    uint32_t count; /* 0: this process is in no group */
+    uint32_t self;  /* its index among them */
 };
 
 static struct flow_gang *gang_of(struct interpretation *run)
@@ -21,7 +21,7 @@ static struct flow_gang *gang_of(struct interpretation *run)
     return run->gang ? run->gang : &ALONE;
 }
 
-/* How group ids name processes (StableHLO specification, "Collective ops"). */
+/* The meaning of group ids (StableHLO specification, "Collective ops"). */
 enum grouping {
     CROSS_REPLICA,               /* ids of replicas; the same partition */
     CROSS_PARTITION,             /* ids of partitions; the same replica */
@@ -46,7 +46,7 @@ static void member_add(struct members *members, uint32_t id, uint32_t own)
     members->ids[members->count++] = id;
 }
 
-/* The processes of one row of group ids, in the order of the specification. */
+/* Lists the processes of one row of group ids, in the order of the specification. */
 static void members_of_row(const struct flow_gang *gang, enum grouping grouping, const int64_t *row,
                            uint32_t size, struct members *members)
 {
@@ -69,7 +69,8 @@ static void members_of_row(const struct flow_gang *gang, enum grouping grouping,
         }
 }
 
-/* The group of this process; without rows, all processes that the grouping names. The caller frees ids. */
+/* Finds the group of this process. Without rows, all processes that the grouping covers form it. The caller
+ * frees ids. */
 static int members_find(struct interpretation *run, const struct ir_op *op, struct members *members)
 {
     const struct flow_gang *gang = gang_of(run);
@@ -107,7 +108,7 @@ static int members_find(struct interpretation *run, const struct ir_op *op, stru
     return 0;
 }
 
-/* The bytes of a tensor of every member, in the group's order; the caller frees *all. */
+/* Gathers the bytes of a tensor from every member, in the group's order. The caller frees *all. */
 static int gather_bytes(struct interpretation *run, const struct ir_op *op, const struct members *members,
                         const struct tensor *mine, char **all)
 {
@@ -130,7 +131,7 @@ static int gather_bytes(struct interpretation *run, const struct ir_op *op, cons
     return 0;
 }
 
-/* A tensor over memory of somebody else's, for as long as the caller keeps it. */
+/* Returns a tensor over borrowed memory. */
 static struct tensor tensor_over(const struct ir_type *type, void *data)
 {
     return (struct tensor){.type = *type, .references = 1, .data = data};
@@ -152,7 +153,7 @@ static void shards_join(const char *shards, const struct ir_type *shard, uint32_
             memcpy((char *)result->data + (r * count + k) * row, shards + (k * rows + r) * row, row);
 }
 
-/* Part `part` of `count` of a tensor along a dimension. */
+/* Copies part `part` of `count` of a tensor along a dimension. */
 static void part_copy(const char *whole, const struct ir_type *type, int64_t dimension, uint32_t part,
                       uint32_t count, char *to)
 {
@@ -168,7 +169,7 @@ static void part_copy(const char *whole, const struct ir_type *type, int64_t dim
 typedef int member_work(struct interpretation *run, const struct ir_op *op, const struct members *members,
                         char *all, const struct ir_type *shard, struct tensor *result);
 
-/* Gathers each operand and has the member's work make the result of it. */
+/* Gathers each operand, and lets the operation's own function make the result. */
 static int collective_run(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                           struct tensor **results, member_work *work)
 {
@@ -182,7 +183,7 @@ static int collective_run(struct interpretation *run, const struct ir_op *op, st
         char *all = NULL;
         if (!(results[made] = interpret_result(run, op, made)))
             code = ERROR_LIMIT;
-        else if (members.count == 0) /* in no group: zeros, as for collective_broadcast */
+        else if (members.count == 0) /* not in any group: zeros, as for collective_broadcast */
             memset(results[made]->data, 0, (size_t)ir_type_bytes(&results[made]->type));
         else if ((code = gather_bytes(run, op, &members, operand, &all)) == 0)
             code = work(run, op, &members, all, &operand->type, results[made]);
@@ -214,7 +215,7 @@ int interpret_all_gather(struct interpretation *run, const struct ir_op *op, str
 
 /* --- all_reduce and reduce_scatter */
 
-/* Folds all shards into the first, in the group's order: every member gets the same digits. */
+/* Folds all shards into the first, in the group's order, so that every member gets the same digits. */
 static int shards_fold(struct interpretation *run, const struct ir_op *op, const struct members *members,
                        char *all, const struct ir_type *shard)
 {
@@ -307,7 +308,7 @@ int interpret_collective_broadcast(struct interpretation *run, const struct ir_o
     return collective_run(run, op, operands, results, broadcast_work);
 }
 
-/* Each target receives its source's tensor; who is nobody's target has zeros. */
+/* Gives each target its source's tensor. A process that is not a target gets zeros. */
 int interpret_permute(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                       struct tensor **results)
 {

@@ -1,7 +1,7 @@
-/* interpret_contract.c - products of matrices, convolutions, and what solves and transforms matrices.
+/* interpret_contract.c - products of matrices, convolutions, and the solution and transformation of matrices.
  *
- * Sums of f32 are kept in f32, as every accelerator keeps them: test programs expect its digits. Other sums
- * are kept in double (complex double, 64-bit integers) and rounded once.
+ * Sums of f32 are accumulated in f32, as accelerators do: test programs expect these digits. Other sums are
+ * accumulated in double (complex double, 64-bit integers) and rounded once.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 #include "flow/exec/kernels.h"
 #include "flow/exec/lanes.h"
 
-/* All elements of a tensor, widened: what these operations read again and again. */
+/* All elements of a tensor, widened once because these operations read them repeatedly. */
 struct wide {
     enum lane_class class;
     bool narrow;       /* sums are rounded to f32 */
-    double complex *c; /* by class, one of them */
+    double complex *c; /* the class selects one of the pointers */
     double *f;
     int64_t *i;
     void *memory;
@@ -33,7 +33,7 @@ static bool wide_new(struct wide *wide, enum ir_element element, int64_t element
     return wide->memory != NULL;
 }
 
-/* The type whose numbers a class has. */
+/* Returns the element type whose numbers a class uses. */
 static enum ir_element wide_element(enum lane_class class)
 {
     static const enum ir_element WIDEST[] = {[LANE_BOOL] = IR_I1,
@@ -68,7 +68,7 @@ static inline void wide_multiply_add(struct wide *sum, int64_t to, const struct 
 
 /* A loop over some dimensions of the operands and the result. */
 struct axis {
-    int64_t extent, lhs, rhs, out; /* strides in elements; 0: the tensor does not have it */
+    int64_t extent, lhs, rhs, out; /* strides in elements; 0: the tensor lacks the dimension */
 };
 
 struct axes {
@@ -124,7 +124,8 @@ static void dot_walk(const struct axes *axes, int32_t depth, struct wide *sum, i
         dot_walk(axes, depth + 1, sum, to + k * axis->out, lhs, x + k * axis->lhs, rhs, y + k * axis->rhs);
 }
 
-/* Operands of other types than the result are converted to its class first, as the specification says. */
+/* Widens an operand. Operands of other types than the result are first converted to its class, as
+ * specified. */
 static bool wide_as(struct wide *wide, const struct tensor *tensor, enum lane_class class)
 {
     int64_t elements = ir_type_elements(&tensor->type);
@@ -134,7 +135,7 @@ static bool wide_as(struct wide *wide, const struct tensor *tensor, enum lane_cl
     return true;
 }
 
-/* Products of f32 go through matrices without gaps. */
+/* Computes products of f32 by matrices without gaps. */
 static int dot_f32(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                    struct tensor *result)
 {
@@ -172,7 +173,7 @@ int interpret_dot(struct interpretation *run, const struct ir_op *op, struct ten
     bool fits = wide_new(&sum, result->type.element, ir_type_elements(&result->type)) &&
                 wide_as(&lhs, operands[0], class) && wide_as(&rhs, operands[1], class);
     if (fits) {
-        if (ir_type_elements(&result->type) > 0) /* else a free dimension may be huge */
+        if (ir_type_elements(&result->type) > 0) /* otherwise a free dimension may be huge */
             dot_walk(&axes, 0, &sum, 0, &lhs, 0, &rhs, 0);
         wide_store(&sum, class, result);
     }
@@ -187,7 +188,7 @@ int interpret_dot(struct interpretation *run, const struct ir_op *op, struct ten
 
 /* --- convolution */
 
-/* An output element at `out`: the sum over the window and the input features of its group. */
+/* Computes the output element at `out`: the sum over the window and the input features of its group. */
 static void convolve_at(const struct ir_op *op, const struct ir_type *input, const struct ir_type *kernel,
                         const struct ir_type *output, const int64_t *out, struct wide *sum, int64_t to,
                         const struct wide *x, const struct wide *w)
@@ -253,9 +254,10 @@ int interpret_convolution(struct interpretation *run, const struct ir_op *op, st
     return 0;
 }
 
-/* --- matrices: the last two dimensions; all before them are a batch */
+/* --- matrices: the last two dimensions; the dimensions before them are a batch */
 
-/* Copies a tensor's elements as complex numbers; NULL when memory is exhausted. The caller frees. */
+/* Returns a copy of a tensor's elements as complex numbers, which the caller frees; NULL if memory is
+ * exhausted. */
 static double complex *complex_of(const struct tensor *tensor)
 {
     int64_t elements = ir_type_elements(&tensor->type);
@@ -309,7 +311,7 @@ int interpret_cholesky(struct interpretation *run, const struct ir_op *op, struc
     return 0;
 }
 
-/* An element of op(a), where the triangle that `a` does not use counts as zero. */
+/* Returns an element of op(a); the triangle that `a` does not use counts as zero. */
 static double complex triangle_at(const struct ir_op *op, const double complex *a, int64_t n, int64_t i,
                                   int64_t j)
 {
@@ -368,7 +370,7 @@ int interpret_triangular(struct interpretation *run, const struct ir_op *op, str
 
 /* --- Fourier transforms: by the definition, one dimension after another */
 
-/* Transforms `n` numbers, `step` apart, in place; `scratch` has room for n. */
+/* Transforms `n` numbers, `step` apart, in place. `scratch` has space for n. */
 static void fourier_line(double complex *line, int64_t n, int64_t step, bool inverse, double complex *scratch)
 {
     double turn = (inverse ? 2 : -2) * M_PI / (double)n;
@@ -395,8 +397,8 @@ static void fourier_dimension(double complex *numbers, const int64_t *dims, int3
             fourier_line(numbers + a * dims[d] * step + b, dims[d], step, inverse, scratch);
 }
 
-/* The half spectrum of a real signal becomes the whole: element n - k of it is the conjugate of element k,
- * in the last dimension and with the other transformed dimensions reversed. */
+/* Completes the half spectrum of a real signal: element n - k of the last dimension is the conjugate of
+ * element k, with the other transformed dimensions reversed. */
 static void spectrum_complete(const double complex *half, const struct ir_type *from, double complex *full,
                               const int64_t *dims, int32_t transformed)
 {

@@ -1,5 +1,5 @@
-/* interpret_control.c - operations that run regions or other functions, and those without a place
- * elsewhere. */
+/* interpret_control.c - operations that run regions or other functions, and operations that belong to no
+ * other file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ int interpret_if(struct interpretation *run, const struct ir_op *op, struct tens
     return interpret_block(run, &op->regions[holds ? 0 : 1], NULL, results);
 }
 
-/* An index outside of the branches chooses the last one. */
+/* Runs a branch. An index outside the branches selects the last one. */
 int interpret_case(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                    struct tensor **results)
 {
@@ -114,8 +114,8 @@ static void philox(uint64_t key, uint32_t word[4])
     }
 }
 
-/* The state is {key, counter} (ui64 each; philox's counter may have 128 bits); the result has the state after
- * the bits were drawn, and the bits. */
+/* Draws random bits. The state is {key, counter} (ui64 each; philox's counter may have 128 bits). The results
+ * are the state after the draw, and the bits. */
 int interpret_rng(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                   struct tensor **results)
 {

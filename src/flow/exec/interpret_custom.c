@@ -1,4 +1,4 @@
-/* interpret_custom.c - custom calls that stand for functions of the CHLO dialect ("@mhlo.erf"). */
+/* interpret_custom.c - custom calls that represent functions of the CHLO dialect ("@mhlo.erf"). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,8 @@ static const struct custom_function *custom_function_of(struct str target)
 
 /* --- next_after: the neighbour among the numbers of the type */
 
-/* Floats in memory are ordered as sign and magnitude: their bits count up from 0 on both sides. */
+/* Returns the neighbour of x towards y. Floats are stored as sign and magnitude: bits count up from 0 on both
+ * sides. */
 static uint64_t bits_next_after(uint64_t x, uint64_t y, unsigned width)
 {
     uint64_t sign = UINT64_C(1) << (width - 1), magnitude = sign - 1;
@@ -106,7 +107,7 @@ static void next_after(const struct tensor *from, const struct tensor *towards, 
     }
 }
 
-/* --- topk: the largest of the last dimension, the first of equals first */
+/* --- topk: the largest elements of the last dimension; among equals the first comes first */
 
 struct ranked {
     double key;
@@ -154,7 +155,7 @@ static int topk(struct interpretation *run, const struct ir_op *op, const struct
     return 0;
 }
 
-/* Integers of 64 bits do not fit a double. */
+/* Whether topk supports these types. Elements must fit a double, which 64-bit integers do not. */
 static bool topk_known(const struct ir_op *op)
 {
     if (op->operand_count != 1 || op->result_count != 2)

@@ -13,7 +13,7 @@
     }                                                                                                        \
     return true
 
-/* The bits of an integer without those that sign extension has added. */
+/* Returns the bits of an integer without sign extension. */
 static uint64_t bits_of(uint64_t number, unsigned width)
 {
     return width == 64 ? number : number & ((UINT64_C(1) << width) - 1);
@@ -167,7 +167,7 @@ static bool unary_integer(enum ir_op_kind kind, enum ir_element element, union l
     }
 }
 
-/* Operations whose result has another class than their operand. */
+/* Computes operations whose result has another class than their operand. */
 static bool unary_crossing(enum ir_op_kind kind, enum lane_class class, union lanes *x, uint32_t count)
 {
     if (kind == IR_OP_IS_FINITE && class == LANE_FLOAT) {
@@ -175,7 +175,7 @@ static bool unary_crossing(enum ir_op_kind kind, enum lane_class class, union la
     }
     if (class != LANE_COMPLEX)
         return false;
-    /* ascending: f[k] lies at or before c[k] */
+    /* Ascending order, because f[k] is stored at or before c[k]. */
     if (kind == IR_OP_ABS) {
         EACH(x->f[k] = cabs(x->c[k]));
     }
@@ -222,7 +222,7 @@ int interpret_unary(struct interpretation *run, const struct ir_op *op, struct t
 
 /* --- two operands */
 
-/* Larger and smaller of two, where NaN wins and -0 is below +0. */
+/* The larger and smaller of two numbers; NaN wins, and -0 is below +0. */
 static double float_maximum(double a, double b)
 {
     if (isnan(a) || isnan(b))
@@ -299,8 +299,8 @@ static bool binary_complex(enum ir_op_kind kind, double complex *x, const double
     }
 }
 
-/* Division by zero gives -1 (all ones), a remainder by zero the dividend, and the least number divided by -1
- * itself, as XLA's. */
+/* Divides as XLA does: division by zero gives -1 (all ones) and the dividend as remainder; the least number
+ * divided by -1 gives itself. */
 static int64_t signed_divide(int64_t a, int64_t b)
 {
     if (b == 0)
@@ -315,7 +315,7 @@ static int64_t signed_remainder(int64_t a, int64_t b)
     return b == -1 ? 0 : a % b;
 }
 
-/* a^b modulo 2^64; a negative exponent gives the integral part of the quotient. */
+/* Returns a^b modulo 2^64. A negative exponent gives the integral part of the quotient. */
 static uint64_t integer_power(uint64_t a, uint64_t b, bool is_signed)
 {
     if (is_signed && (int64_t)b < 0) {
@@ -408,7 +408,7 @@ static void binary_step(const struct ir_op *op, enum ir_element element, union l
 {
     bool known = op->kind == IR_OP_COMPLEX || lanes_binary(op->kind, element, &x[0], &x[1], count);
     CHECK(known);                                                      /* plan_supported */
-    for (uint32_t k = op->kind == IR_OP_COMPLEX ? count : 0; k-- > 0;) /* c[k] lies at or behind f[k] */
+    for (uint32_t k = op->kind == IR_OP_COMPLEX ? count : 0; k-- > 0;) /* c[k] is stored at or after f[k] */
         x[0].c[k] = lane_pair(x[0].f[k], x[1].f[k]);
 }
 
@@ -425,7 +425,7 @@ int interpret_binary(struct interpretation *run, const struct ir_op *op, struct 
 
 /* --- comparison */
 
-/* Total order of floats (IEEE 754): -NaN < -inf < … < -0 < +0 < … < +inf < NaN, as integers. */
+/* Maps floats to integers in their total order (IEEE 754): -NaN < -inf < … < -0 < +0 < … < +inf < NaN. */
 static int64_t float_total(double number)
 {
     int64_t bits;
@@ -459,7 +459,7 @@ static void compare_step(const struct ir_op *op, enum ir_element element, union 
     const union lanes *y = &x[1];
     enum ir_compare_direction direction = op->attributes.compare.direction;
     bool total = op->attributes.compare.type == IR_COMPARE_TOTALORDER;
-    for (uint32_t k = 0; k < count; k++) { /* u[k] lies at or before all members of number k */
+    for (uint32_t k = 0; k < count; k++) { /* u[k] is stored at or before all members of number k */
         bool below, equal, above;
         if (class == LANE_FLOAT && total) {
             int64_t a = float_total(x->f[k]), b = float_total(y->f[k]);
@@ -503,7 +503,7 @@ int interpret_select(struct interpretation *run, const struct ir_op *op, struct 
     return 0;
 }
 
-/* The operands are the least value, the numbers, and the largest value. */
+/* Clamps; the operands are the least value, the numbers, and the largest value. */
 static void clamp_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count)
 {
     lanes_binary(IR_OP_MAXIMUM, element, &x[1], &x[0], count);
@@ -530,7 +530,7 @@ int interpret_convert(struct interpretation *run, const struct ir_op *op, struct
     return interpret_by_lanes(op, operands, convert_step, interpret_result(run, op, 0), results);
 }
 
-/* Bit `at` of a tensor whose elements have `width` bits each, in bytes or more. */
+/* Returns bit `at` of a tensor whose elements have `width` bits each, stored in whole bytes. */
 static unsigned bit_get(const unsigned char *data, size_t size, unsigned width, int64_t at)
 {
     int64_t element = at / width;
@@ -538,7 +538,7 @@ static unsigned bit_get(const unsigned char *data, size_t size, unsigned width, 
     return data[(size_t)element * size + bit / 8] >> bit % 8 & 1;
 }
 
-/* Elements of less than a byte: the low bits of each, one element after another. */
+/* Converts between elements of less than a byte: concatenates the low bits of all elements. */
 static void bitcast_narrow(const struct tensor *from, struct tensor *to)
 {
     unsigned from_width = ir_element_bits(from->type.element), width = ir_element_bits(to->type.element);
@@ -558,8 +558,8 @@ static void bitcast_narrow(const struct tensor *from, struct tensor *to)
     }
 }
 
-/* The bits stay as they are: an element of twice the size has two of the smaller in its last dimension, the
- * low half first. */
+/* Reinterprets the bits. An element of twice the size corresponds to two of the smaller in its last
+ * dimension, the low half first. */
 int interpret_bitcast(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                       struct tensor **results)
 {

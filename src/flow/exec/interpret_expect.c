@@ -1,4 +1,4 @@
-/* interpret_expect.c - the checks of test programs: a failed one is the program's failure. */
+/* interpret_expect.c - the checks of test programs. A failed check fails the program. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { NUMBER_TEXT = 80 };
 
-/* Digits of the mantissa, the implicit one included, and the exponent of the smallest normal number. */
+/* The digits of the mantissa, including the implicit one, and the exponent of the smallest normal number. */
 struct precision {
     int digits, least;
 };
@@ -33,7 +33,7 @@ static struct precision precision_of(enum ir_element element)
     }
 }
 
-/* Place of a float in the order of all floats of its type: neighbours differ by one. */
+/* Returns the position of a float in the order of all floats of its type: neighbours differ by one. */
 static double float_place(double number, struct precision precision)
 {
     if (number == 0)

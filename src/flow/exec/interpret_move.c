@@ -1,4 +1,4 @@
-/* interpret_move.c - operations that move elements and compute none. */
+/* interpret_move.c - operations that move elements without computing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "flow/exec/kernels.h"
 #include "flow/exec/lanes.h"
 
-/* Dimensions without those of size 1, neighbours joined where one runs on where the other ends. */
+/* Drops dimensions of size 1, and joins neighbours that are contiguous with each other. */
 static int32_t dims_join(const struct ir_type *type, const int64_t *strides, int64_t *dims, int64_t *joined)
 {
     int32_t rank = 0;
@@ -160,7 +160,8 @@ int interpret_slice(struct interpretation *run, const struct ir_op *op, struct t
     return 0;
 }
 
-/* Starts of a dynamic slice: scalars, one a dimension, clamped so that the slice lies inside. */
+/* Reads the starts of a dynamic slice: one scalar per dimension, clamped so that the slice is inside the
+ * operand. */
 static void dynamic_starts(const struct ir_type *operand, const struct ir_type *slice,
                            struct tensor *const *scalars, int64_t *starts)
 {
@@ -186,7 +187,7 @@ int interpret_dynamic_slice(struct interpretation *run, const struct ir_op *op,
     return 0;
 }
 
-/* Writes `from` into `to` at offset + index * strides, a row at a time: the last dimension has no gaps. */
+/* Writes `from` to `to` at offset + index * strides, a row at a time. The last dimension is contiguous. */
 static void strided_write(struct tensor *to, int64_t offset, const int64_t *strides,
                           const struct tensor *from)
 {
@@ -238,7 +239,7 @@ int interpret_concatenate(struct interpretation *run, const struct ir_op *op, st
     return 0;
 }
 
-/* Interior padding spreads the operand; edge padding, which may be negative, shifts and cuts it. */
+/* Pads. Interior padding spreads the operand; edge padding, which may be negative, shifts and crops it. */
 int interpret_pad(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                   struct tensor **results)
 {
@@ -267,7 +268,7 @@ int interpret_pad(struct interpretation *run, const struct ir_op *op, struct ten
     return 0;
 }
 
-/* The element of `indices` at `batch` (the index without index_vector_dim) and component `k`. */
+/* Returns the element of `indices` at `batch` (the index without index_vector_dim) and component `k`. */
 static int64_t index_component(const struct tensor *indices, const int64_t *batch, int64_t vector_dim,
                                int64_t k)
 {
@@ -277,7 +278,8 @@ static int64_t index_component(const struct tensor *indices, const int64_t *batc
     return tensor_integer(indices, at);
 }
 
-/* The dimension of start_indices without index_vector_dim that batching dimension `d` of them is. */
+/* Returns the position of batching dimension `d` of start_indices among its dimensions without
+ * index_vector_dim. */
 static int64_t batch_position(int64_t d, int64_t vector_dim)
 {
     return d < vector_dim ? d : d - 1;
@@ -320,7 +322,8 @@ int interpret_gather(struct interpretation *run, const struct ir_op *op, struct 
     return 0;
 }
 
-/* Where the update at `index` goes in the input, or -1: outside, where it is dropped. */
+/* Returns the position of the update at `index` in the input, or -1 if it is outside and therefore
+ * dropped. */
 static int64_t scatter_target(const struct ir_op *op, const struct ir_type *input,
                               const struct tensor *indices, const int64_t *index, int32_t update_rank)
 {

@@ -1,4 +1,4 @@
-/* interpret_norm.c - batch normalisation, as the StableHLO specification writes it out. */
+/* interpret_norm.c - batch normalisation, as defined by the StableHLO specification. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "flow/exec/interpret.h"
 #include "flow/exec/lanes.h"
 
-/* A tensor of floats, widened; the caller frees `of`. */
+/* The widened elements of a float tensor. The caller frees `of`. */
 struct numbers {
     double *of;
     int64_t count;
@@ -31,7 +31,8 @@ static void numbers_store(const struct numbers *numbers, struct tensor *tensor)
     lanes_narrow(numbers->of, IR_F64, tensor->type.element, tensor->data, numbers->count);
 }
 
-/* Shared by the three operations: operands and results as numbers, and which feature an element has. */
+/* Shared by the three operations: operands and results as numbers, and the mapping of elements to
+ * features. */
 struct norm {
     const struct ir_op *op;
     struct numbers in[5], out[3];
@@ -60,7 +61,7 @@ static int norm_begin(struct norm *norm, struct interpretation *run, const struc
     return fits ? 0 : interpret_fail(run, op, ERROR_LIMIT, "no memory for the operands");
 }
 
-/* Makes the results, unless `code` says that the numbers are not there, and frees everything. */
+/* Makes the results, unless `code` is an error, and frees all memory. */
 static int norm_end(struct norm *norm, struct interpretation *run, int code, struct tensor **results)
 {
     uint32_t made = 0;

@@ -13,7 +13,7 @@ static void tensors_free(struct tensor **tensors, uint32_t count)
         tensor_unref(tensors[k]);
 }
 
-/* Results of the operation, all undefined; nothing is left on failure. */
+/* Makes the results of the operation with undefined elements. On failure none remains. */
 static int results_new(struct interpretation *run, const struct ir_op *op, struct tensor **results)
 {
     for (uint32_t k = 0; k < op->result_count; k++)
@@ -72,8 +72,8 @@ int interpret_reduce(struct interpretation *run, const struct ir_op *op, struct 
 
 /* --- windows */
 
-/* Where window element `at` of the window that starts at `out` lies in the input, or -1: in the padding or
- * between elements of a dilated input. */
+/* Returns the position in the input of window element `at` of the window that starts at `out`, or -1 if it is
+ * in the padding or between elements of a dilated input. */
 static int64_t window_source(const struct ir_window *window, const struct ir_type *input, const int64_t *out,
                              const int64_t *at)
 {
@@ -117,7 +117,8 @@ int interpret_reduce_window(struct interpretation *run, const struct ir_op *op,
     return code;
 }
 
-/* In each window the selected element receives the window's source, by the second region. */
+/* Adds, by the second region, the window's source to the element that the first region selects in each
+ * window. */
 int interpret_select_and_scatter(struct interpretation *run, const struct ir_op *op,
                                  struct tensor *const *operands, struct tensor **results)
 {
@@ -182,7 +183,7 @@ int interpret_map(struct interpretation *run, const struct ir_op *op, struct ten
 
 /* --- sort */
 
-/* A line of the operands along the dimension that is sorted. */
+/* A line of the operands along the sorted dimension. */
 struct sorting {
     struct folding folding;
     struct tensor *const *operands;
@@ -204,7 +205,7 @@ static bool sorts_before(struct sorting *sorting, int64_t a, int64_t b)
     return before;
 }
 
-/* A stable merge sort of `order`; `scratch` is as long. */
+/* Sorts `order` with a stable merge sort; `scratch` has the same length. */
 static void order_sort(struct sorting *sorting, int64_t *order, int64_t count, int64_t *scratch)
 {
     if (count < 2)

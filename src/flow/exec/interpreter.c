@@ -1,4 +1,4 @@
-/* interpreter.c - walks the blocks of a function: the executor that every other one is compared with. */
+/* interpreter.c - walks the blocks of a function: the reference for all other executors. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,11 +162,11 @@ int64_t tensor_integer(const struct tensor *tensor, int64_t at)
 
 static void value_set(struct interpretation *run, const struct ir_value *value, struct tensor *tensor)
 {
-    tensor_unref(run->values[value->number]); /* of the iteration before */
+    tensor_unref(run->values[value->number]); /* left from the previous iteration */
     run->values[value->number] = tensor;
 }
 
-/* Frees what the operation was the last to use. */
+/* Frees the values whose last use is this operation. */
 static void values_free(struct interpretation *run, const struct ir_op *op)
 {
     const struct ir_op **last_use = run->plan->last_use;
@@ -179,7 +179,7 @@ static void values_free(struct interpretation *run, const struct ir_op *op)
         value_set(run, captures[k].value, NULL);
 }
 
-/* Charges the launch for steps; ERROR_LIMIT where it has none left. */
+/* Charges the launch for the steps of an operation. Returns ERROR_LIMIT if too few are left. */
 static int work_charge(struct interpretation *run, const struct ir_op *op)
 {
     uint64_t steps = plan_work(op);
@@ -210,7 +210,7 @@ static int operation_compute(struct interpretation *run, const struct ir_op *op,
 static int run_operation(struct interpretation *run, const struct ir_op *op)
 {
     enum { FEW = 16 };
-    struct tensor *few[FEW], **tensors = few; /* little stack: operations nest */
+    struct tensor *few[FEW], **tensors = few; /* small, because operations nest on the stack */
     uint32_t count = op->operand_count + op->result_count;
     if (count > FEW && !(tensors = calloc(count, sizeof *tensors)))
         return interpret_fail(run, op, ERROR_LIMIT, "no memory for the operands");
@@ -251,7 +251,7 @@ int interpret_block(struct interpretation *run, const struct ir_block *block, st
     if (op)
         values_free(run, op);
     for (uint32_t k = 0; k < block->arg_count; k++)
-        value_set(run, &block->args[k], NULL); /* the caller may use their memory again */
+        value_set(run, &block->args[k], NULL); /* so that the caller can reuse their memory */
     return 0;
 }
 

@@ -8,7 +8,7 @@
 
 /* --- one and two operands */
 
-/* Larger and smaller of two, where NaN wins and -0 is below +0, as in interpret_elementwise.c. */
+/* The larger and smaller of two numbers; NaN wins, and -0 is below +0, as in interpret_elementwise.c. */
 #define LARGER(a, b)                                                                                         \
     ((a) != (a) || (b) != (b) ? (a) + (b) : (a) > (b) || ((a) == (b) && !signbit(a)) ? (a) : (b))
 #define SMALLER(a, b)                                                                                        \
@@ -172,7 +172,7 @@ enum { TILE_ROWS = 4, TILE_COLUMNS = 8, PANEL = 256 };
 /* Four numbers at once, at any address. */
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* A full tile of c, whose sums stay in registers: c += a * b over `inner` steps. The rows of b have
+/* Computes a full tile of c, whose sums stay in registers: c += a * b over `inner` steps. The rows of b have
  * TILE_COLUMNS numbers. */
 static void tile_full(int64_t columns, int64_t inner, const float *a, int64_t a_row, const float *b, float *c)
 {

@@ -1,9 +1,9 @@
-/* kernels.h - the loops that training spends its time in, for f32 and f64, without widening. Private to
+/* kernels.h - the most frequent loops of training, for f32 and f64, without widening. Private to
  * src/flow/exec.
  *
  * Every kernel gives the digits of the general code: +, -, *, / and the square root of f32 are correctly
- * rounded either way (lanes.h), and sums run in the same order. Built with -O3, so that the compiler makes
- * vector code of them; -ffp-contract=off keeps a product and a sum two roundings.
+ * rounded either way (lanes.h), and sums run in the same order. The file is built with -O3, so that the
+ * compiler vectorises the loops; -ffp-contract=off keeps the two roundings of a product and a sum.
  *
  * Threads: pure functions of their arguments.
  */
@@ -14,15 +14,15 @@
 
 #include "flow/ir/ir.h"
 
-/* out[k] = x[k] op y[k]; `out` may be `x`. False: not a kernel; nothing was written. */
+/* out[k] = x[k] op y[k]; `out` may be `x`. Returns false, and writes nothing, if there is no such kernel. */
 bool kernel_binary(enum ir_op_kind kind, enum ir_element element, const void *x, const void *y, int64_t count,
                    void *out);
-/* out[k] = op x[k]. False: not a kernel. */
+/* out[k] = op x[k]. Returns false if there is no such kernel. */
 bool kernel_unary(enum ir_op_kind kind, enum ir_element element, const void *x, int64_t count, void *out);
-/* *sum = ((*sum op x[0]) op x[1]) … False: not a kernel. */
+/* *sum = ((*sum op x[0]) op x[1]) … Returns false if there is no such kernel. */
 bool kernel_fold(enum ir_op_kind kind, enum ir_element element, const void *x, int64_t count, void *sum);
 
-/* out[k] = chosen[k] ? x[k] : y[k], elements of `size` bytes. False: not a kernel. */
+/* out[k] = chosen[k] ? x[k] : y[k], elements of `size` bytes. Returns false if there is no such kernel. */
 bool kernel_select(size_t size, const uint8_t *chosen, const void *x, const void *y, int64_t count,
                    void *out);
 

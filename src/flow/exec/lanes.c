@@ -1,4 +1,4 @@
-/* lanes.c - elements to numbers and back. */
+/* lanes.c - conversion of elements to numbers and back. */
 #include "flow/exec/lanes.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ double lane_round(double number, int exponent_bits, int mantissa_bits, bool subn
     return rounded;
 }
 
-/* Bits of an IEEE-like format with that many exponent and mantissa bits. */
+/* Widens the bits of an IEEE-like format with that many exponent and mantissa bits. */
 static double float_widen(uint32_t bits, int exponent_bits, int mantissa_bits)
 {
     uint32_t mantissa = bits & ((1u << mantissa_bits) - 1);
@@ -115,7 +115,7 @@ double lane_of_f8e5m2(uint8_t bits)
     return float_widen(bits, 5, 2);
 }
 
-/* The format has no infinities: the largest exponent is an ordinary one, and all ones is NaN. */
+/* Converts a format without infinities: the largest exponent is an ordinary one, and all ones is NaN. */
 double lane_of_f8e4m3fn(uint8_t bits)
 {
     if ((bits & 0x7f) == 0x7f)
@@ -226,7 +226,7 @@ void lanes_load(union lanes *lanes, enum ir_element element, const void *data, i
     }
 }
 
-/* The low bits of a number, sign-extended: how i2 and i4 keep their range. */
+/* Returns the low bits of a number, sign-extended: the stored form of i2 and i4. */
 static int8_t low_bits_signed(int64_t number, int bits)
 {
     return (int8_t)((int8_t)((uint64_t)number << (8 - bits)) >> (8 - bits));
@@ -336,8 +336,8 @@ static void convert_from_float(union lanes *lanes, enum ir_element to, uint32_t 
             lanes->u[k] = float_to_unsigned(lanes->f[k], UINT64_MAX >> (64 - bits));
 }
 
-/* An integer as a double. Where the target is narrower and digits are lost, the last digit kept is made odd,
- * so that the rounding to the target still goes the right way (Boldo and Melquiond, "When double rounding is
+/* Converts an integer to a double. If the target is narrower and digits are lost, the last digit kept is made
+ * odd, so that the rounding to the target is still correct (Boldo and Melquiond, "When double rounding is
  * odd", 2005). */
 static double integer_to_float(uint64_t magnitude, bool negative, enum ir_element to)
 {
@@ -354,7 +354,7 @@ void lanes_convert(union lanes *lanes, enum ir_element from, enum ir_element to,
     CHECK(count <= LANES);
     enum lane_class source = lane_class_of(from), target = lane_class_of(to);
     if (source == LANE_COMPLEX && target != LANE_COMPLEX) {
-        for (uint32_t k = 0; k < count; k++) /* ascending: f[k] lies at or before c[k] */
+        for (uint32_t k = 0; k < count; k++) /* ascending, because f[k] is stored at or before c[k] */
             lanes->f[k] = creal(lanes->c[k]);
         source = LANE_FLOAT;
     }

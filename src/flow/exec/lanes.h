@@ -19,7 +19,7 @@ enum { LANES = 256 };
 enum lane_class { LANE_BOOL, LANE_SIGNED, LANE_UNSIGNED, LANE_FLOAT, LANE_COMPLEX, LANE_NONE };
 enum lane_class lane_class_of(enum ir_element element);
 
-/* A run: the member is chosen by the class (bool and unsigned: u). */
+/* A run of widened elements. The class selects the member (bool and unsigned: u). */
 union lanes {
     int64_t i[LANES];
     uint64_t u[LANES];
@@ -27,8 +27,8 @@ union lanes {
     double complex c[LANES];
 };
 
-/* C11's CMPLX, which the C library has for gcc alone: `real + I * imag` would lose signs of 0 and
- * infinities. */
+/* Makes a complex number as C11's CMPLX does, which the C library has for gcc only: `real + I * imag` would
+ * lose the signs of zeros and infinities. */
 static inline double complex lane_pair(double real, double imag)
 {
     return __builtin_complex(real, imag);
@@ -44,33 +44,34 @@ void lanes_load(union lanes *lanes, enum ir_element element, const void *data, i
 void lanes_store(const union lanes *lanes, enum ir_element element, void *data, int64_t first,
                  uint32_t count);
 
-/* Changes the class of numbers in place as stablehlo.convert does, from the class of `from` to that of `to`
- * (lanes_store does the rest). Float to integer truncates; what does not fit saturates, NaN gives 0; anything
- * but 0 is true; complex to real takes the real part. */
+/* Converts numbers in place as stablehlo.convert does, from the class of `from` to the class of `to`;
+ * lanes_store does the rest. Float to integer truncates, saturates out of range, and turns NaN to 0. To
+ * boolean, anything but 0 is true. Complex to real takes the real part. */
 void lanes_convert(union lanes *lanes, enum ir_element from, enum ir_element to, uint32_t count);
 
 /* Widens all `elements` of `data` to numbers of the class of `as` (IR_I1, IR_I64, IR_U64, IR_F64 or IR_C128),
- * one after another in `numbers`; and back. */
+ * consecutive in `numbers`. lanes_narrow is the inverse. */
 void lanes_widen(void *numbers, enum ir_element as, enum ir_element element, const void *data,
                  int64_t elements);
 void lanes_narrow(const void *numbers, enum ir_element as, enum ir_element element, void *data,
                   int64_t elements);
 
-/* The length of the run that begins with element `first`. */
+/* Returns the length of the run that begins with element `first`. */
 static inline uint32_t lanes_count(int64_t elements, int64_t first)
 {
     return elements - first < LANES ? (uint32_t)(elements - first) : LANES;
 }
 
-/* x[k] = x[k] op y[k], for an elementwise operation of two operands of one type (interpret_elementwise.c).
- * False: the operation is not defined for that type. */
+/* Computes x[k] = x[k] op y[k], for an elementwise operation with two operands of one type
+ * (interpret_elementwise.c). Returns false if the operation is not defined for that type. */
 bool lanes_binary(enum ir_op_kind kind, enum ir_element element, union lanes *x, const union lanes *y,
                   uint32_t count);
 
-/* x[k] = op x[k]; the class of the result may be another one (abs and real of complex numbers, is_finite). */
+/* Computes x[k] = op x[k], and returns false if that is not defined for the type. The class of the result may
+ * differ (abs and real of complex numbers, is_finite). */
 bool lanes_unary(enum ir_op_kind kind, enum ir_element element, union lanes *x, uint32_t count);
 
-/* Bits of narrow floats; rounding to nearest, ties to even. */
+/* Convert between narrow floats, given by their bits, and double; rounding to nearest, ties to even. */
 double lane_of_f16(uint16_t bits);
 double lane_of_bf16(uint16_t bits);
 double lane_of_f8e4m3fn(uint8_t bits);

@@ -1,12 +1,12 @@
 /* onednn.c - the executor "onednn": dot_general and convolution by oneDNN primitives, made once for an
  * executable, and everything else by the interpreter.
  *
- * Primitives compute on one thread: devices are the unit of parallelism here, and a worker has one thread
- * for each. Small products stay with the interpreter, which is done before a primitive would have started.
- * The interpreter also keeps the operations that oneDNN does otherwise than the specification says (reversed
- * windows, groups of batches, integers, ...).
+ * Primitives compute on one thread, because devices are the unit of parallelism and a worker has one thread
+ * for each. Small products stay with the interpreter, which finishes before a primitive would have started.
+ * The interpreter also computes the operations that oneDNN defines differently from the specification
+ * (reversed windows, groups of batches, integers, ...).
  *
- * Sums run in another order than the interpreter's, and with fused multiply-add: the last digits differ.
+ * Sums run in another order than the interpreter's, and with fused multiply-add, so the last digits differ.
  */
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -20,13 +20,13 @@
 /* Multiplications below which the interpreter is faster. */
 enum { DENSE_WORK_LEAST = 1 << 13 };
 
-/* An operand or result: as the interpreter has it, and as the primitive wants it. */
+/* An operand or result: its layout in the interpreter, and the layout that the primitive prefers. */
 struct dense_side {
     dnnl_memory_desc_t plain, wanted;
-    dnnl_primitive_t reorder; /* NULL: they are the same */
+    dnnl_primitive_t reorder; /* NULL: the layouts are the same */
 };
 
-/* A primitive of one operation. Immutable once made; launches bring their own memory. */
+/* A primitive for one operation. Immutable once made; each launch uses its own memory. */
 struct dense_step {
     const struct ir_op *op;
     dnnl_primitive_t primitive;
@@ -35,7 +35,7 @@ struct dense_step {
 };
 
 struct executable {
-    struct dense dense; /* first: dense_compute gets it */
+    struct dense dense; /* the first field: dense_compute gets its address */
     const struct ir_function *function;
     struct plans plans;
     struct dense_step *steps; /* sorted by the operation's address */
@@ -55,7 +55,7 @@ static void engine_start(void)
     *(void **)&threads_limit = dlsym(RTLD_DEFAULT, "omp_set_num_threads"); /* where oneDNN runs on OpenMP */
 }
 
-/* Primitives run on the calling thread alone: OpenMP keeps that setting for each thread. */
+/* Restricts primitives to the calling thread: OpenMP keeps this setting for each thread. */
 static void engine_enter(void)
 {
     pthread_once(&engine_once, engine_start);
@@ -78,7 +78,7 @@ static void step_free(struct dense_step *step)
         dnnl_primitive_destroy(step->primitive);
 }
 
-/* Notes what the primitive wants, and makes the reorder to it, or from it for the result. */
+/* Stores the layout that the primitive prefers, and makes the reorder to it, or from it for the result. */
 static bool side_make(struct dense_side *side, const_dnnl_primitive_desc_t made, dnnl_query_t what,
                       bool result)
 {
@@ -98,7 +98,7 @@ static bool side_make(struct dense_side *side, const_dnnl_primitive_desc_t made,
     return ok;
 }
 
-/* The primitive of an operation descriptor. False: oneDNN has none. */
+/* Makes the primitive of an operation descriptor. Returns false if oneDNN has none. */
 static bool step_make(struct dense_step *step, const void *descriptor)
 {
     dnnl_primitive_attr_t attributes = NULL;
@@ -151,7 +151,7 @@ static bool dot_step(struct dense_step *step, const struct ir_op *op)
            step_make(step, &descriptor);
 }
 
-/* A tensor as oneDNN orders its dimensions: `first`, `second`, then the spatial ones. */
+/* Describes a tensor in oneDNN's order of dimensions: `first`, `second`, then the spatial ones. */
 static bool side_describe(struct dense_side *side, const struct ir_type *type, int64_t first, int64_t second,
                           const struct ir_ints *spatial)
 {
@@ -167,7 +167,7 @@ static bool side_describe(struct dense_side *side, const struct ir_type *type, i
            dnnl_success;
 }
 
-/* The kernel: groups in front where there are several. */
+/* Describes the kernel; if there are several groups, they are its first dimension. */
 static bool kernel_describe(struct dense_side *side, const struct ir_op *op)
 {
     __typeof__(&op->attributes.conv) how = &op->attributes.conv;
@@ -197,7 +197,7 @@ static dnnl_memory_desc_t side_free_layout(const struct dense_side *side)
     return any;
 }
 
-/* Whether oneDNN has that convolution, and it is worth a primitive. */
+/* Whether oneDNN supports the convolution, and it is large enough for a primitive. */
 static bool convolution_fits(const struct ir_op *op)
 {
     __typeof__(&op->attributes.conv) how = &op->attributes.conv;
@@ -244,7 +244,7 @@ static bool convolution_step(struct dense_step *step, const struct ir_op *op)
 
 /* --- running a step */
 
-/* The memories of one run: three plain ones, as many as the primitive wants, and scratch. */
+/* The memory objects of one run: three plain ones, those that the primitive prefers, and scratch. */
 struct dense_run {
     dnnl_stream_t stream;
     dnnl_memory_t memories[7];
@@ -252,7 +252,7 @@ struct dense_run {
     bool failed;
 };
 
-/* A memory over `data`, or its own where that is NULL. */
+/* Returns a memory object over `data`, or over memory of its own if that is NULL. */
 static dnnl_memory_t run_memory(struct dense_run *run, const dnnl_memory_desc_t *type, void *data)
 {
     CHECK(run->count < 7);
@@ -272,7 +272,7 @@ static void run_reorder(struct dense_run *run, const struct dense_side *side, dn
         run->failed = true;
 }
 
-/* An operand in the layout that the primitive wants. */
+/* Returns an operand in the layout that the primitive prefers. */
 static dnnl_memory_t run_operand(struct dense_run *run, const struct dense_side *side,
                                  const struct tensor *tensor)
 {

@@ -13,7 +13,7 @@ static int pointers_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The place of `function` among the plans, or where it belongs. */
+/* Returns the index of `function` among the plans, or the index at which to insert it. */
 static uint32_t plans_place(const struct plans *plans, const struct ir_function *function)
 {
     uint32_t low = 0, high = plans->count;
@@ -57,7 +57,7 @@ void plans_free(struct plans *plans)
 
 /* --- liveness */
 
-/* A value, as the walk sees it. */
+/* A value as seen by the walk. */
 struct value_note {
     const struct ir_value *value;
     uint8_t level; /* nesting of the block that defines it */
@@ -69,8 +69,8 @@ struct planning {
     struct plans *plans;
     struct plan *plan;
     struct value_note *notes;                   /* by value number */
-    const struct ir_op *path[IR_DEPTH_MAX + 2]; /* the operation at hand, by nesting */
-    uint32_t base, deepest;                     /* depth of the callers; the deepest that was met */
+    const struct ir_op *path[IR_DEPTH_MAX + 2]; /* the current operation, by nesting */
+    uint32_t base, deepest;                     /* depth of the callers; greatest depth so far */
     struct error *error;
 };
 
@@ -118,7 +118,7 @@ static void value_meet(struct planning *planning, const struct ir_value *value, 
     planning->notes[value->number] = (struct value_note){.value = value, .level = (uint8_t)level};
 }
 
-/* Operands are met before regions: a value that is both counts as an operand. */
+/* Records a use of a value. Operands come before regions: a value that is both counts as an operand. */
 static void value_use(struct planning *planning, const struct ir_value *value, uint32_t level)
 {
     struct value_note *note = &planning->notes[value->number];
@@ -202,11 +202,11 @@ uint32_t plan_captures(const struct plan *plan, const struct ir_op *op, const st
     return count;
 }
 
-/* --- the peak: the interpreter's allocations, without the interpreter */
+/* --- the peak: the interpreter's allocations, computed without running it */
 
 static int64_t block_peak(const struct plans *plans, const struct plan *plan, const struct ir_block *block);
 
-/* Peaks add up through calls: beyond this they stay what they are. */
+/* Peaks add up through calls, and saturate at this value. */
 #define PEAK_MAX (INT64_MAX / 4)
 
 static int64_t peak_capped(__int128 bytes)
@@ -232,7 +232,8 @@ static int64_t regions_peak(const struct plans *plans, const struct plan *plan, 
     return peak;
 }
 
-/* Scalars for regions that are run element by element: arguments, twice where a region returns them. */
+/* Returns the bytes of scalars for regions that run element by element: two for each argument, because a
+ * region may return it. */
 static int64_t scalars_bytes(const struct plans *plans, const struct plan *plan, const struct ir_op *op)
 {
     int64_t bytes = 0;
@@ -249,7 +250,7 @@ static int64_t scalars_bytes(const struct plans *plans, const struct plan *plan,
     return bytes;
 }
 
-/* Bytes that the operation holds while it runs, its results included. */
+/* Returns the bytes that the operation holds while it runs, its results included. */
 static int64_t op_peak(const struct plans *plans, const struct plan *plan, const struct ir_op *op)
 {
     int64_t results = results_bytes(op), inner = results;
@@ -274,13 +275,13 @@ static int64_t op_peak(const struct plans *plans, const struct plan *plan, const
     return peak_capped(inner > results ? inner : results);
 }
 
-/* Bytes of a value whose block has made it; arguments of blocks are counted where they were made. */
+/* Returns the bytes of a value made by its block; arguments of blocks count where they were made. */
 static int64_t value_bytes(const struct ir_value *value)
 {
     return value->op ? ir_type_bytes(&value->type) : 0;
 }
 
-/* Bytes of the values whose last use is `op`. */
+/* Returns the bytes of the values whose last use is `op`. */
 static int64_t op_frees(const struct plan *plan, const struct ir_op *op)
 {
     int64_t bytes = 0;

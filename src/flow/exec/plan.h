@@ -1,10 +1,11 @@
-/* plan.h - what is known about a function before it runs. Private to src/flow/exec.
+/* plan.h - analysis of a function before it runs. Private to src/flow/exec.
  *
- * A plan is made at compile, for the function and all that it calls:
- *   - every operation can be computed for its types, or compile refuses it by operation, type and place;
+ * Compiling a function makes plans of it and of all functions that it calls. A plan determines:
+ *   - that every operation can be computed for its types; otherwise compile fails and names operation, type
+ *     and place;
  *   - the last use of each value, after which the interpreter frees it;
  *   - the peak of the bytes that temporaries and results hold at once;
- *   - the depth of regions and calls, which bounds the stack.
+ *   - the depth of nested regions and calls, which bounds the stack.
  *
  * Plans are immutable, and any thread may read them.
  */
@@ -13,10 +14,10 @@
 
 #include "flow/ir/ir.h"
 
-/* Regions and calls inside each other; a level costs the interpreter less than a kilobyte of stack. */
+/* Bound of nested regions and calls; one level takes the interpreter less than a kilobyte of stack. */
 enum { PLAN_DEPTH_MAX = 1024 };
 
-/* A value of a block around the operation whose last use is in one of its regions. */
+/* A value whose last use is inside a region of an operation of the value's own block. */
 struct plan_capture {
     const struct ir_op *op;
     const struct ir_value *value;
@@ -28,7 +29,7 @@ struct plan {
     struct plan_capture *captures; /* sorted by the operation's address */
     uint32_t capture_count;
     uint32_t depth;
-    int64_t peak; /* bytes of operations' results at once, those that the function returns included */
+    int64_t peak; /* most bytes of operations' results at once, including the function's results */
 };
 
 /* The plans of a function and of its callees. */
@@ -38,23 +39,23 @@ struct plans {
     uint32_t count, room;
 };
 
-/* Plans `function`; on failure nothing is left behind. ERROR_UNSUPPORTED names operation, type and place;
- * ERROR_LIMIT for depth and memory. */
+/* Plans `function` and its callees. On failure nothing remains allocated. ERROR_UNSUPPORTED names operation,
+ * type and place; ERROR_LIMIT is returned for depth and memory. */
 int plans_make(struct plans *plans, const struct ir_module *module, const struct ir_function *function,
                struct error *error);
 void plans_free(struct plans *plans);
 
-/* The plan of a function that plans_make has met. */
+/* Returns the plan of a function, which plans_make must have planned. */
 const struct plan *plans_find(const struct plans *plans, const struct ir_function *function);
 
-/* The captures of an operation; returns how many. */
+/* Sets *first to the captures of an operation, and returns their number. */
 uint32_t plan_captures(const struct plan *plan, const struct ir_op *op, const struct plan_capture **first);
 
-/* Upper estimate of the steps that one run of the operation takes, without its regions and callees: what a
- * launch with a limit of work is charged. Saturates. */
+/* Returns an upper estimate of the steps that one run of the operation takes, without its regions and
+ * callees. A launch with a work limit is charged these steps. Saturates. */
 uint64_t plan_work(const struct ir_op *op);
 
-/* Whether the operation can be computed for its types; otherwise *what is the one for which it cannot. */
+/* Returns whether the operation can be computed for its types. *what is the element type that decided. */
 bool plan_supported(const struct ir_op *op, enum ir_element *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* plan_check.c - what the interpreter refuses before it runs, and what a step of it costs. */
+/* plan_check.c - the operations that the interpreter supports, and the cost of a step. */
 #include "base/check.h"
 #include "flow/exec/custom.h"
 #include "flow/exec/lanes.h"
@@ -6,7 +6,7 @@
 
 /* --- what can be computed */
 
-/* Elementwise operations ask the functions that compute them, with no elements. */
+/* For elementwise operations, the functions that compute them are called without elements. */
 static const union lanes NONE;
 
 static bool elementwise_known(const struct ir_op *op, enum ir_element element)
@@ -18,7 +18,7 @@ static bool elementwise_known(const struct ir_op *op, enum ir_element element)
                                   : lanes_binary(op->kind, element, &none, &NONE, 0);
 }
 
-/* Random bits come from a state of two or three words and fill whole bytes. */
+/* Whether the random bits are supported: a state of two or three words, and results of whole bytes. */
 static bool random_known(const struct ir_op *op)
 {
     int64_t words = op->operands[0]->type.dims[0];
@@ -52,7 +52,7 @@ bool plan_supported(const struct ir_op *op, enum ir_element *what)
     }
 }
 
-/* --- what it costs */
+/* --- costs */
 
 static uint64_t add_capped(uint64_t a, uint64_t b)
 {
@@ -74,7 +74,7 @@ static uint64_t product_of(const int64_t *sizes, uint32_t count)
     return product;
 }
 
-/* Steps for each element of the result. */
+/* Returns the steps for each element of the result. */
 static uint64_t steps_each(const struct ir_op *op)
 {
     const struct ir_type *first = &op->operands[0]->type;

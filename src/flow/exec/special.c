@@ -15,7 +15,7 @@ double special_lgamma(double x)
     return lgamma_r(x, &sign);
 }
 
-/* 5.5.2 raises the argument to where the asymptotic series 5.11.2 has all digits; 5.5.4 reflects. */
+/* 5.5.2 raises the argument until the asymptotic series 5.11.2 has full precision; 5.5.4 reflects. */
 double special_digamma(double x)
 {
     if (x <= 0 && floor(x) == x)
@@ -94,7 +94,7 @@ double special_erf_inv(double x)
     return copysign(y, x);
 }
 
-/* The power series 10.25.2, all of whose terms are positive; behind it the asymptotic one, 10.40.1. */
+/* The power series 10.25.2, all of whose terms are positive; beyond 30 the asymptotic one, 10.40.1. */
 double special_bessel_i1e(double x)
 {
     double magnitude = fabs(x), sum, term;

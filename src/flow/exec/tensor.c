@@ -8,7 +8,7 @@
 #include "flow/exec/executor.h"
 #include "flow/exec/kernels.h"
 
-/* Elements of small tensors lie behind the tensor in one malloc, which is faster than an aligned one. */
+/* Small tensors and their elements share one malloc, which is faster than an aligned allocation. */
 enum { TENSOR_ALIGNMENT = 64, TENSOR_SMALL = 512 };
 
 static _Atomic int64_t tensor_bytes_now, tensor_bytes_most;
@@ -61,8 +61,8 @@ struct tensor *tensor_ref(struct tensor *tensor)
     return tensor;
 }
 
-/* Over the copies of all tensors: held for a few instructions, once for each argument and result of a launch
- * on a device with memory of its own. */
+/* Protects the copies of all tensors. Held for a few instructions, once for each argument and result of a
+ * launch on a device with its own memory. */
 static pthread_mutex_t tensor_copies = PTHREAD_MUTEX_INITIALIZER;
 
 void tensor_copy_unref(struct tensor_copy *copy)

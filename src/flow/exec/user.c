@@ -1,4 +1,4 @@
-/* A shared object with four functions. */
+/* The executor for a shared object with four functions. */
 #include "flow/exec/user.h"
 
 #include <dlfcn.h>
@@ -87,7 +87,7 @@ static int user_compile(const struct executor *executor, const struct ir_module 
 }
 
 struct user_meeting {
-    struct phx_user_call call; /* first: the function gets its address */
+    struct phx_user_call call; /* the first field: the function gets its address */
     struct flow_gang *gang;
     struct error error;
 };

@@ -4,8 +4,9 @@
 
 #include "flow/exec/executor.h"
 
-/* An executor for the shared objects of `folder`, named by the module's `file`. The executor lives for ever;
- * compile refuses names with a slash. */
+/* Sets the folder of the shared objects, which is borrowed, and returns the one executor for them. The
+ * module's `file` names the object. With folder NULL, or a name with a slash, compile fails with
+ * ERROR_DENIED. */
 const struct executor *executor_user(const char *folder);
 
 #endif

@@ -1,4 +1,4 @@
-/* Shared memory of the workers of one machine.
+/* Shared memory of the workers of one machine. Its layout:
  *
  *     head: magic, id, counts │ seats, a cache line each │ rings [from][to]
  */
@@ -28,7 +28,7 @@ enum { BOARD_IDLE = 1 << 30, BOARD_SEAT_BITS = 8 };
 enum {
     BOARD_SPIN_NS = 20 * 1000,
     BOARD_YIELD_NS = 200 * 1000,
-    /* A core that came back so late has other work than this board's. */
+    /* A yield that takes so long shows that other programs need the core. */
     BOARD_AWAY_NS = 500 * 1000,
     BOARD_REST_NS = 20 * 1000 * 1000,
 };
@@ -39,7 +39,7 @@ struct board_seat {
     _Alignas(RING_LINE) _Atomic int32_t missing; /* messages until the bell is rung */
     _Atomic uint32_t bell;                       /* a futex */
     _Atomic uint32_t asleep;                     /* threads that wait for the futex */
-    _Atomic uint32_t threads;                    /* of the worker there; 0: it has left */
+    _Atomic uint32_t threads;                    /* of the worker in this seat; 0: it has left */
 };
 struct board_shared {
     uint64_t magic, id;
@@ -55,12 +55,12 @@ struct board {
     uint32_t seat;
     uint32_t cores;
     uint32_t attached; /* seats whose rings are attached */
-    uint32_t next;     /* where board_take looks first */
-    int64_t rests_ns;  /* until then nobody yields */
-    uint32_t to_wake;  /* seats in `wake` */
+    uint32_t next;     /* the seat from which board_take continues */
+    int64_t rests_ns;  /* no thread yields until this time */
+    uint32_t to_wake;  /* number of seats in `wake` */
     uint8_t wake[BOARD_SEATS];
     struct ring out[BOARD_SEATS], in[BOARD_SEATS];
-    size_t message_len; /* of what was composed */
+    size_t message_len; /* of the prepared message */
     unsigned char message[sizeof(struct flow_entry) + BOARD_MESSAGE_MAX], taken[BOARD_MESSAGE_MAX];
 };
 
@@ -81,7 +81,7 @@ int board_make(void)
     return good ? fd : -1;
 }
 
-/* The path of the link; false: the address has none. */
+/* Returns the path of the link in `ret`, or false if the address has none. */
 static bool board_path(const char *address, char *ret, size_t len)
 {
     return strncmp(address, "unix:", 5) == 0 && snprintf(ret, len, "%s.board", address + 5) < (int)len;
@@ -94,7 +94,7 @@ void board_publish(int fd, const char *listen)
     if (fd < 0 || !board_path(listen, path, sizeof path))
         return;
     snprintf(target, sizeof target, "/proc/%d/fd/%d", (int)getpid(), fd);
-    (void)!symlink(target, path); /* without it collectives go through the loops */
+    (void)!symlink(target, path); /* if that fails, collectives go through the loops */
 }
 
 void board_withdraw(const char *listen)
@@ -187,7 +187,7 @@ static void board_wake(struct board_seat *seat)
         syscall(SYS_futex, &seat->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Whether a ring has room for a message as a whole. */
+/* Whether a ring has space for a whole message. */
 static bool board_has_room(struct ring *ring, size_t len)
 {
     if (ring->own - ring->others + len > ring->capacity)
@@ -217,7 +217,7 @@ bool board_post(struct board *board, int seat)
         return false;
     CHECK(ring_write(&board->out[seat], board->message, len) == len);
     struct board_seat *other = &board->shared->seats[seat];
-    /* A reader that begins to expect messages from now on finds this one when it looks once more. */
+    /* A reader that calls board_expect from now on finds this message when it polls once more. */
     if (atomic_load(&other->missing) < BOARD_IDLE / 2 && atomic_fetch_sub(&other->missing, 1) == 1) {
         if (board->to_wake == BOARD_SEATS)
             board_flush(board);
@@ -233,7 +233,8 @@ void board_flush(struct board *board)
     board->to_wake = 0;
 }
 
-/* A message is in a ring as a whole, so a part of one ends what that ring says. */
+/* Takes a message from a ring. A message is written as a whole, so a partial or invalid one breaks the
+ * ring. */
 static bool board_take_from(struct board *board, struct ring *ring, struct flow_entry *ret_entry,
                             struct str *ret_tail)
 {

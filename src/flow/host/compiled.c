@@ -14,9 +14,9 @@ struct compiled_functions {
     struct u64_map by_hash;
     struct list_node idle;
     uint32_t idle_count;
-    size_t bytes;        /* of the tails of all that are shared */
-    bool closing;        /* its owner has left: nothing stays idle */
-    uint64_t references; /* compiled functions, and the owner's own */
+    size_t bytes;        /* of the tails of all shared functions */
+    bool closing;        /* the owner has freed it: no function stays idle */
+    uint64_t references; /* one for each compiled function, and the owner's */
 };
 
 /* --- compiling ------------------------------------------------------------------------------------------ */
@@ -45,13 +45,13 @@ static int compiled_load(const struct compiled_functions *all, struct str name, 
     rc = all->pjrt ? compiled_by(all->pjrt, compiled, error) : ERROR_UNSUPPORTED;
     if (rc != ERROR_UNSUPPORTED)
         return rc;
-    const struct executor *fast = executor_named("onednn"); /* where the build has it */
+    const struct executor *fast = executor_named("onednn"); /* NULL if the build has none */
     return compiled_by(fast ? fast : executor_named("interpreter"), compiled, error);
 }
 
-/* --- those that are shared ------------------------------------------------------------------------------ */
+/* --- shared functions ----------------------------------------------------------------------------------- */
 
-/* Callers of functions on `all` hold the mutex; what frees an executable does not. */
+/* Functions with a parameter `all` are called with the mutex held; compiled_free is called without it. */
 
 static void compiled_forget(struct compiled_functions *all, struct compiled *compiled)
 {
@@ -78,8 +78,8 @@ static void compiled_functions_end(struct compiled_functions *all)
     mem_free(all);
 }
 
-/* Takes out the functions that have been idle longest, until `idle` are left whose texts leave room for
- * `bytes`; they are chained in *ret_out for the caller to free without the mutex. */
+/* Removes the functions that have been idle longest, until at most `idle` are left and the texts leave space
+ * for `bytes`. Chains them in *ret_out, for the caller to free without the mutex. */
 static void compiled_make_room(struct compiled_functions *all, uint32_t idle, size_t bytes,
                                struct list_node *ret_out)
 {
@@ -108,7 +108,7 @@ static struct compiled *compiled_find(struct compiled_functions *all, struct str
     return compiled;
 }
 
-/* Enters a function that has just been compiled, where there is room and no other of its hash. */
+/* Enters a new function into the table if there is space and no other function has its hash. */
 static void compiled_share(struct compiled_functions *all, struct compiled *compiled, struct str tail,
                            struct list_node *ret_out)
 {

@@ -1,6 +1,6 @@
 /* Tensors of suspended clients in a file.
  *
- * Saves are written one after the other at the end of the file, which begins anew once nothing is in it. */
+ * Saves are written one after another at the end of the file. The end returns to 0 when the file is empty. */
 #include "flow/host/disk.h"
 
 #include <errno.h>
@@ -39,11 +39,11 @@ struct disk {
     bool started, stop;
     VEC(struct disk_order) orders;
     VEC(struct disk_answer) answers;
-    size_t first_order, first_answer; /* those before are done */
-    struct disk_answer last;          /* what disk_next handed out */
+    size_t first_order, first_answer; /* indexes of the first order and answer still to be handled */
+    struct disk_answer last;          /* the answer that disk_next returned last */
     int fd;                           /* -1: not made yet */
     off_t end;
-    uint64_t pieces; /* alive */
+    uint64_t pieces; /* saved tensors that are not scrapped */
 };
 
 struct disk *disk_new(const char *folder, struct loop *loop)
@@ -57,7 +57,7 @@ struct disk *disk_new(const char *folder, struct loop *loop)
     return disk;
 }
 
-/* Makes a file without a name. Returns errno, or 0. */
+/* Makes a file without a name. Returns 0 or an errno. */
 static int disk_open(struct disk *disk)
 {
     if (disk->fd >= 0)
@@ -115,7 +115,7 @@ static void disk_save_one(struct disk *disk, const struct disk_order *order, str
     piece->bytes = (size_t)ir_type_bytes(&piece->type);
     int code = disk_open(disk);
     pthread_mutex_lock(&disk->mutex);
-    if (disk->pieces == 0) /* a file may be full of holes, and yet not grow for ever */
+    if (disk->pieces == 0) /* keeps the size of a file full of holes from growing without bound */
         disk->end = 0;
     piece->at = disk->end;
     disk->end += (off_t)piece->bytes;
@@ -211,7 +211,7 @@ void disk_scrap(struct disk *disk, void *saved)
 {
     struct disk_piece *piece = saved;
     pthread_mutex_lock(&disk->mutex);
-    /* Best effort: where the file system knows no holes, the room comes back with the file. */
+    /* Best effort: on a file system without holes, the space is freed with the file. */
     if (disk->fd >= 0 && piece->bytes > 0)
         fallocate(disk->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->at, (off_t)piece->bytes);
     disk->pieces--;

@@ -1,7 +1,7 @@
 /* disk.h - tensors of suspended clients in a file; private to src/flow/host.
  *
- * The file has no name: it ends with the process, also when that is killed. A thread of its own, started with
- * the first order, reads and writes. Room that is given back is a hole in the file.
+ * The file has no name, so the kernel removes it when the process ends, even when it is killed. A thread,
+ * started with the first order, reads and writes. The space of a released tensor becomes a hole in the file.
  */
 #ifndef PHX_FLOW_HOST_DISK_H
 #define PHX_FLOW_HOST_DISK_H
@@ -10,21 +10,24 @@
 #include "flow/wire/loop.h"
 
 struct disk;
-/* `folder` must live as long; the file is made with the first save. Events wait in a list, and `loop` is
- * woken. */
+/* `folder` is borrowed until disk_free; the file is made with the first save. Completed orders wait as events
+ * for disk_next, and `loop` is woken for them. */
 struct disk *disk_new(const char *folder, struct loop *loop);
-/* Waits for the order under way, and drops the others: what was saved may be scrapped then. */
+/* Waits for the current order and drops the others. Afterwards saved tensors may be scrapped. */
 void disk_stop(struct disk *disk);
-/* After disk_stop, once all that was handed out is scrapped. Events that nobody has taken are dropped. */
+/* Frees the disk after disk_stop, when all saved tensors that were returned have been scrapped. Drops the
+ * events that disk_next has not returned. */
 void disk_free(struct disk *disk);
 
-/* SAVE: takes over the effect's payload. Thread-safe, as all below. */
+/* Carries out SAVE, and takes over the effect's payload. This and the functions below are thread-safe. */
 void disk_save(struct disk *disk, struct flow_effect *effect);
+/* Carries out LOAD. */
 void disk_load(struct disk *disk, const struct flow_effect *effect);
-/* SCRAP: `saved` is of a SAVED event. */
+/* Carries out SCRAP; `saved` is the `executable` of a SAVED event. */
 void disk_scrap(struct disk *disk, void *saved);
 
-/* Hands out one SAVED or LOADED event; false: none. What it points to lives until the next call. */
+/* Returns one SAVED or LOADED event in *ret_event, or false if there is none. The event's fault and results
+ * are valid until the next call; the caller takes over the reference to a loaded tensor. */
 bool disk_next(struct disk *disk, struct flow_event *ret_event);
 
 #endif

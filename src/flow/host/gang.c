@@ -1,8 +1,8 @@
 /* Collectives among the devices of one host and between hosts.
  *
- * A member that waits watches the board: it sleeps on the board's bell, and takes other hosts' parts from it.
- * The others wait for the condition variable. A member that stops watching wakes them, so that another one
- * begins.
+ * One of the waiting members watches the board: it sleeps on the board's bell, and takes the parts of other
+ * hosts from it. The others wait for the condition variable. A member that stops watching wakes them, so that
+ * another one takes over.
  *
  * The tail of GATHER: u32 members, u32 bytes of one, then u32 position and bytes for each. */
 #include "flow/host/gang.h"
@@ -24,9 +24,9 @@ struct exchange {
     uint64_t key, round;
     uint32_t leader; /* the group's first member */
     uint32_t count, have, local, local_have, readers;
-    uint32_t remote, remote_have; /* other hosts of the group, and those whose parts have come */
+    uint32_t remote, remote_have; /* other hosts of the group; how many of them have sent their parts */
     uint32_t size;
-    size_t room; /* bytes at `all`; `has` lies behind it */
+    size_t room; /* bytes allocated at `all`; `has` follows them */
     uint8_t *all;
     bool *has;
 };
@@ -51,11 +51,11 @@ struct gang_table {
     pthread_mutex_t mutex;
     pthread_cond_t moved;
     struct board *board; /* NULL: parts go through the loops */
-    bool watched;        /* by a member that waits */
-    VEC(int) seats;      /* of each host; -1: not on the board */
+    bool watched;        /* a waiting member watches the board */
+    VEC(int) seats;      /* by host; -1: not on the board */
     VEC(struct exchange *) waited, spare;
-    VEC(uint32_t) others; /* hosts of a group, while its parts are sent */
-    struct buf parts;     /* likewise: what they are sent */
+    VEC(uint32_t) others; /* hosts of a group, while parts are sent to them */
+    struct buf parts;     /* the parts being sent */
     VEC(struct gang_run *) spare_runs;
     void (*slow)(void *context);
     struct list_node launches;
@@ -71,9 +71,9 @@ struct gang_round {
     uint64_t round;
 };
 struct gang_member {
-    struct flow_gang gang; /* first: functions get its address */
+    struct flow_gang gang; /* the first field: functions get its address */
     struct gang_table *table;
-    struct gang_run *found; /* its run, once it has met anybody */
+    struct gang_run *found; /* its run, once it has taken part in a collective */
     struct run_id run;
     const uint32_t *hosts;
     VEC(struct gang_round) rounds;
@@ -119,7 +119,7 @@ static void exchange_free(struct exchange *exchange)
     mem_free(exchange);
 }
 
-/* Ends an exchange; a small one is used again. Caller holds the mutex. */
+/* Ends an exchange; small ones are kept for reuse. Caller holds the mutex. */
 static void gang_end_exchange(struct gang_table *table, struct exchange *exchange)
 {
     list_remove(&exchange->node);
@@ -232,7 +232,7 @@ static struct exchange *gang_find_exchange(struct gang_run *run, uint64_t key, u
     return NULL;
 }
 
-/* An exchange with room for the parts, all of them missing. Caller holds the mutex. */
+/* Returns an exchange with space for the parts, all of them missing. Caller holds the mutex. */
 static struct exchange *gang_new_exchange(struct gang_table *table, size_t room)
 {
     struct exchange *exchange = NULL;
@@ -305,7 +305,7 @@ static void gang_disagree(struct gang_table *table, struct gang_run *run, uint64
     gang_abort_run(table, run, &fault);
 }
 
-/* Enters parts of another host. Caller holds the mutex; true: an exchange is complete. */
+/* Enters parts of another host. Returns whether this completes an exchange. Caller holds the mutex. */
 static bool gang_enter(struct gang_table *table, const struct flow_entry *entry, struct str tail)
 {
     struct unpack in = {tail.data, tail.len, false};
@@ -338,7 +338,7 @@ void gang_take(struct gang_table *table, const struct flow_entry *entry, struct 
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* Enters what has come on the board. Caller holds the mutex; false: nothing had. */
+/* Enters the messages on the board. Returns whether there were any. Caller holds the mutex. */
 static bool gang_drain(struct gang_table *table)
 {
     struct flow_entry entry;
@@ -354,7 +354,8 @@ static bool gang_drain(struct gang_table *table)
     return some;
 }
 
-/* The fewest messages with which an exchange that is waited for may be complete; 0: none depends on any. */
+/* Returns the least number of messages that could complete an exchange with waiting members; 0 if none needs
+ * any. */
 static uint32_t gang_missing(const struct gang_table *table)
 {
     uint32_t fewest = 0;
@@ -368,8 +369,8 @@ static uint32_t gang_missing(const struct gang_table *table)
     return fewest;
 }
 
-/* Looks for messages between turns of others. Caller holds the mutex, which is released meanwhile. False:
- * nothing has come, and none moved here. */
+/* Polls for messages between yields of the core. Returns false if none arrived and the bell did not ring.
+ * Caller holds the mutex, which is released meanwhile. */
 static bool gang_look(struct gang_table *table, uint32_t bell)
 {
     int64_t since_ns = 0;
@@ -384,8 +385,8 @@ static bool gang_look(struct gang_table *table, uint32_t bell)
     }
 }
 
-/* Sleeps until messages have come on the board, or something moves here. Caller holds the mutex, which is
- * released meanwhile. *told: the wait has been reported as slow. */
+/* Sleeps until messages arrive on the board, or the bell is rung for a change here. *told: the wait has been
+ * reported as slow. Caller holds the mutex, which is released meanwhile. */
 static void gang_sleep(struct gang_table *table, uint32_t bell, bool *told)
 {
     board_expect(table->board, gang_missing(table));
@@ -400,7 +401,7 @@ static void gang_sleep(struct gang_table *table, uint32_t bell, bool *told)
     board_expect(table->board, 0);
 }
 
-/* Waits for messages on the board, or for something to move here. Caller holds the mutex, which is released
+/* Waits for messages on the board, or for a change here. Caller holds the mutex, which is released
  * meanwhile. */
 static void gang_watch(struct gang_table *table, bool *told)
 {
@@ -422,7 +423,7 @@ static void gang_wait(struct gang_table *table, struct exchange *exchange, const
     for (size_t i = 0; i < table->waited.len && !counted; i++)
         counted = table->waited.items[i] == exchange;
     if (table->watched && !counted)
-        board_ring(table->board); /* the watcher does not count on this exchange yet */
+        board_ring(table->board); /* the watcher has not counted this exchange's messages yet */
     vec_push(&table->waited, exchange);
     while (exchange->have < exchange->count && !run->aborted) {
         if (table->board && !table->watched)
@@ -436,7 +437,7 @@ static void gang_wait(struct gang_table *table, struct exchange *exchange, const
             break;
         }
     if (table->waited.len > 0 && !table->watched)
-        pthread_cond_broadcast(&table->moved); /* another one watches from now on */
+        pthread_cond_broadcast(&table->moved); /* another member takes over the watch */
 }
 
 void gang_abort(struct gang_table *table, const struct run_id *id, const struct fault *fault)
@@ -506,7 +507,7 @@ static uint64_t gang_next_round(struct gang_member *member, uint64_t key, uint32
     return 0;
 }
 
-/* Packs what this host's members have given. Caller holds the mutex. */
+/* Packs the parts of this host's members. Caller holds the mutex. */
 static void gang_pack_parts(const struct gang_member *member, const struct exchange *exchange,
                             const uint32_t *group, struct buf *out)
 {
@@ -537,7 +538,7 @@ static void gang_find_others(const struct gang_member *member, const uint32_t *g
     }
 }
 
-/* Posts what was packed on the board, and leaves in `others` the hosts that it does not reach so. Caller
+/* Posts the packed parts on the board, and leaves in `others` the hosts that need them by another way. Caller
  * holds the mutex. */
 static void gang_post_parts(struct gang_table *table, const struct flow_entry *entry)
 {
@@ -554,13 +555,13 @@ static void gang_post_parts(struct gang_table *table, const struct flow_entry *e
     table->others.len = left;
 }
 
-/* Sends what was packed to the others through the loop. Caller holds the mutex, which is released
+/* Sends the packed parts to `others` through the loop. Caller holds the mutex, which is released
  * meanwhile. */
 static void gang_send_parts(struct gang_table *table, const struct flow_entry *entry)
 {
     struct buf parts = table->parts;
     VEC(uint32_t) hosts = {0};
-    table->parts = (struct buf){0}; /* other members use both in the meantime */
+    table->parts = (struct buf){0}; /* other members use `parts` and `others` in the meantime */
     for (size_t i = 0; i < table->others.len; i++)
         vec_push(&hosts, table->others.items[i]);
     pthread_mutex_unlock(&table->mutex);
@@ -571,7 +572,7 @@ static void gang_send_parts(struct gang_table *table, const struct flow_entry *e
     buf_done(&parts);
 }
 
-/* Gives the other hosts of the group what members of this one have given. Caller holds the mutex. */
+/* Sends the parts of this host's members to the other hosts of the group. Caller holds the mutex. */
 static void gang_give_parts(const struct gang_member *member, const struct exchange *exchange,
                             const uint32_t *group)
 {
@@ -588,7 +589,8 @@ static void gang_give_parts(const struct gang_member *member, const struct excha
         gang_send_parts(table, &entry);
 }
 
-/* Where this member is in the group, and how many of the group are on this host. */
+/* Finds this member's position in the group, and the number of members on this host. ERROR_INVALID: no
+ * member. */
 static int gang_find_self(const struct gang_member *member, const uint32_t *group, uint32_t count,
                           uint32_t *ret_position, uint32_t *ret_local, struct error *error)
 {
@@ -607,7 +609,7 @@ static int gang_find_self(const struct gang_member *member, const uint32_t *grou
     return found ? 0 : error_set(error, ERROR_INVALID, "a member takes part in a group without it");
 }
 
-/* The run of a member; lives until its launch is forgotten. Caller holds the mutex. */
+/* Returns the run of a member, valid until its launch is forgotten. Caller holds the mutex. */
 static struct gang_run *gang_member_run(struct gang_member *member)
 {
     if (!member->found)

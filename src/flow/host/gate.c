@@ -66,7 +66,7 @@ bool gate_passes(struct gate *gate, struct loop *loop, uint64_t peer, struct flo
     bool is_hello = entry->kind == ENTRY_HELLO_WORKER || entry->kind == ENTRY_HELLO_CLIENT ||
                     entry->kind == ENTRY_HELLO_WATCH;
     if (is_hello)
-        gate_closed(gate, peer); /* it is a stranger no more, or refused */
+        gate_closed(gate, peer); /* from here on the peer is admitted or refused */
     if (!is_hello || flow_token_take(&gate->token, entry, tail))
         return true;
     if (gate->refused.len == GATE_REFUSED_MAX) {
@@ -75,7 +75,7 @@ bool gate_passes(struct gate *gate, struct loop *loop, uint64_t peer, struct flo
     }
     struct flow_entry answer = {.kind = ENTRY_WELCOME, .flags = ENTRY_IS_FAILED};
     loop_send(loop, peer, &answer, (struct str){0}, NULL);
-    vec_push(&gate->refused, peer); /* ended when the answer has left */
+    vec_push(&gate->refused, peer); /* disconnected at the next tick, when the answer has been sent */
     return false;
 }
 

@@ -13,14 +13,14 @@
 #include "flow/wire/loop.h"
 #include "flow/island/machine.h"
 
-enum { HEAD_BACKLOG_MAX = 4096 }; /* 1 GiB for one that does not read */
+enum { HEAD_BACKLOG_MAX = 4096 }; /* 1 GiB for a peer that does not read */
 
 struct head_host_process {
     struct loop *loop;
     struct head *head;
     struct gate gate;
     struct flow_effects effects;
-    struct flow_desk *desk; /* NULL: nobody asks for metrics */
+    struct flow_desk *desk; /* NULL: no metrics */
 };
 
 static void head_feed(struct head_host_process *process, struct flow_event *event)
@@ -112,8 +112,8 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
     }
     loop_use(process.loop, hub);
     struct head_options machine = {.secret = head_random(), .day_ns = flow_day_ns()};
-    machine.first_client =
-        (uint32_t)(head_random() % (ENTRY_CLIENTS_MAX / 2)); /* not those of a head before */
+    /* Unlikely to repeat the numbers of clients of an earlier head. */
+    machine.first_client = (uint32_t)(head_random() % (ENTRY_CLIENTS_MAX / 2));
     process.head = head_new(&machine);
     loop_listen(process.loop, fd);
     loop_stop_at(process.loop, options->stop_fd);

@@ -25,7 +25,7 @@ static void metric_seconds(struct buf *out, uint64_t ns)
                (unsigned long long)(ns % (uint64_t)NS_PER_SECOND));
 }
 
-/* A label's value, escaped. */
+/* Appends the escaped value of a label. */
 static void metric_label(struct buf *out, const char *text)
 {
     buf_add_char(out, '"');
@@ -92,7 +92,7 @@ static void metrics_write_head(const struct flow_status *status, struct buf *out
     }
 }
 
-/* A metric of hosts: the number at `offset` of each host's row. */
+/* Appends a metric with one sample for each host: the number at `offset` of its row. */
 static void metrics_write_hosts(const struct flow_status *status, const char *name, const char *type,
                                 const char *help, size_t offset, struct buf *out)
 {
@@ -216,7 +216,7 @@ void flow_metrics_write(const struct flow_status *status, struct buf *out)
     buf_add_str(out, STR("# EOF\n"));
 }
 
-/* --- from thread to thread ------------------------------------------------------------------------------ */
+/* --- requests from other threads ------------------------------------------------------------------------ */
 
 struct flow_desk {
     pthread_mutex_t mutex;

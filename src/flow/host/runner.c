@@ -36,7 +36,7 @@ struct runners {
     pthread_cond_t to_compile;
     VEC(struct compile_order) orders;
     VEC(struct finished) finished;
-    struct finished last; /* what runners_next handed out */
+    struct finished last; /* the one that runners_next returned last */
     struct compiled_functions *compiled;
     uint64_t work_limit;
     const struct executor *pjrt; /* NULL: none */
@@ -113,8 +113,8 @@ static bool runner_args_fit(const struct compiled *compiled, const struct flow_e
     return true;
 }
 
-/* Runs one function, and puts the device's next run in *effect; false: there is none now. The executors of
- * this build call `done` before launch returns. */
+/* Runs one function. Returns true with the device's next run in *effect, or false if there is none now. The
+ * executors of this build call `done` before launch returns. */
 static bool runner_run(struct runners *runners, struct flow_effect *effect)
 {
     struct compiled *compiled = effect->executable;

@@ -15,12 +15,12 @@ struct flow_watch {
     struct wire *wire;
     char address[256];
     bool welcome, denied;
-    struct buf status; /* the last one that came */
+    struct buf status; /* the last one received */
     bool has_status, trace_over;
     bool has_answer; /* to SUSPEND or RESUME */
     struct flow_entry answer;
     struct fault refusal;
-    const struct flow_trace_sink *sink; /* NULL: no trace is asked for */
+    const struct flow_trace_sink *sink; /* NULL: no trace is requested */
 };
 
 static void watch_take_trace(const struct flow_watch *watch, const struct flow_entry *entry, struct str tail)
@@ -62,7 +62,8 @@ static bool watch_took(void *context, const struct flow_entry *entry, struct str
     return true;
 }
 
-/* Reads and writes until *done, or the time, or stop_fd is readable: ERROR_TIMEOUT for both. */
+/* Reads and writes until *done. Returns ERROR_TIMEOUT if the time has expired or stop_fd is readable
+ * before. */
 static int watch_until(struct flow_watch *watch, const bool *done, int64_t until_ns, int stop_fd,
                        struct error *error)
 {
@@ -70,7 +71,7 @@ static int watch_until(struct flow_watch *watch, const bool *done, int64_t until
         struct pollfd polled[2] = {{.fd = watch->wire->fd, .events = POLLIN},
                                    {.fd = stop_fd, .events = POLLIN}};
         int rc = flow_wire_flush(watch->wire);
-        if (rc > 0 && !watch->wire->ops->is_ready) /* rings tell of room to write as they tell of bytes */
+        if (rc > 0 && !watch->wire->ops->is_ready) /* a ring becomes readable also when it has space again */
             polled[0].events |= POLLOUT;
         int64_t left_ns = until_ns == INT64_MAX ? INT64_MAX : until_ns - flow_now_ns();
         if (rc >= 0 && left_ns <= 0)
@@ -179,10 +180,10 @@ int flow_watch_trace(struct flow_watch *watch, int64_t time_ns, int stop_fd,
     watch->sink = sink;
     watch_ask_trace(watch, true);
     int rc = watch_until(watch, &watch->trace_over, until_ns, stop_fd, error);
-    if (rc == ERROR_TIMEOUT) { /* as it should be: nothing else ends the trace */
+    if (rc == ERROR_TIMEOUT) { /* the expected end: only time and stop_fd end the trace */
         watch_ask_trace(watch, false);
         rc = watch_until(watch, &watch->trace_over, flow_now_ns() + WATCH_REST_NS, -1, error);
-        rc = rc == ERROR_TIMEOUT ? 0 : rc; /* a host that hangs is left out */
+        rc = rc == ERROR_TIMEOUT ? 0 : rc; /* hosts that do not answer are left out */
     }
     watch->sink = NULL;
     return rc;

@@ -1,4 +1,4 @@
-/* A worker's process: carries out what its machine says. */
+/* A worker's process: carries out the effects of its machine. */
 #include "flow/host/host.h"
 
 #include <pthread.h>
@@ -15,9 +15,9 @@
 #include "flow/pjrt/host.h"
 #include "flow/island/machine.h"
 
-enum { WORKER_BACKLOG_MAX = 65536 }; /* shards on their way to one client */
+enum { WORKER_BACKLOG_MAX = 65536 }; /* shards in flight to one client */
 
-/* Where another host is, and what to say first. */
+/* The address of another host, and the first message to it. */
 struct worker_meeting {
     uint64_t peer;
     struct flow_entry hello;
@@ -32,14 +32,14 @@ struct worker_post {
     struct tensor *payload;
 };
 
-/* The connection that goes to a host: connections between hosts carry one way. */
+/* The connection for messages to a host. Connections between hosts are used in one direction only. */
 #define WORKER_OUT(host) (UINT64_C(4) << 32 | (uint32_t)(host))
 
-/* DONE may wait for so many others, or so long, while its device has runs ahead that are short. */
+/* DONE may wait for so many others, or for so long, while its device has short runs ahead. */
 enum { WORKER_POSTS_LAZY = 32 };
 #define WORKER_LAZY_NS  (1 * NS_PER_MS)
 #define WORKER_SHORT_NS (500 * NS_PER_US)
-#define WORKER_SEEK_NS  (20 * NS_PER_MS) /* between two looks for another head */
+#define WORKER_SEEK_NS  (20 * NS_PER_MS) /* between two attempts to reach another head */
 
 struct worker_process {
     struct loop *loop;
@@ -52,19 +52,19 @@ struct worker_process {
     struct board *board; /* NULL: none on this machine */
     VEC(struct worker_meeting *) meetings;
     struct u64_map meeting_index;
-    pthread_mutex_t machine; /* over `worker`, `effects`, `ended`; taken before `mutex` and locks of gangs */
+    pthread_mutex_t machine; /* protects `worker`, `effects`, `ended`; taken before `mutex` and gang locks */
     bool ended;              /* the machine has had its last event */
-    pthread_mutex_t mutex;   /* over the posts */
+    pthread_mutex_t mutex;   /* protects the posts */
     VEC(struct worker_post) posts;
-    _Atomic uint32_t waiting; /* posts, before DONE were joined; read without the mutex as well */
+    _Atomic uint32_t waiting; /* posts, DONEs counted before they were joined; read without the mutex too */
     int64_t posted_ns; /* when the oldest was posted */
-    bool urgent;       /* one of them may not wait */
-    bool waking;       /* the loop has been woken for them */
+    bool urgent;       /* one of the posts may not wait */
+    bool waking;       /* the loop has been woken for the posts */
     struct flow_token token; /* for the head */
-    bool denied;             /* a head refuses the token */
+    bool denied;             /* a head has refused the token */
     bool head_lost;          /* for good */
     bool refused;            /* a head counts this host as lost */
-    int64_t away_ns;         /* since when the head is away; 0: it is there */
+    int64_t away_ns;         /* when the head was lost; 0: a head is connected */
 };
 
 static void worker_meet_host(struct worker_process *process, const struct flow_effect *effect)
@@ -75,7 +75,7 @@ static void worker_meet_host(struct worker_process *process, const struct flow_e
         vec_push(&process->meetings, meeting);
         u64_map_put(&process->meeting_index, effect->as, meeting);
     }
-    if (meeting->hello.args[0] != effect->entry.args[0]) /* of another head, which has its own numbers */
+    if (meeting->hello.args[0] != effect->entry.args[0]) /* from another head, which has its own numbers */
         loop_close(process->loop, WORKER_OUT(effect->as));
     meeting->peer = effect->as;
     meeting->hello = effect->entry;
@@ -83,8 +83,8 @@ static void worker_meet_host(struct worker_process *process, const struct flow_e
     gang_table_meet(process->gangs, (uint32_t)effect->as, effect->handle);
 }
 
-/* Sends to a peer; another host is connected to when there is something to send for the first time. Messages
- * that a host misses because it cannot be reached are the head's business, which sees the host lost. */
+/* Sends to a peer. Connects to another host when the first message is to be sent. If a host cannot be
+ * reached, the message is lost; the head then sees the host as lost. */
 static void worker_send(struct worker_process *process, uint64_t peer, const struct flow_entry *entry,
                         struct str tail, struct tensor *payload)
 {
@@ -107,7 +107,7 @@ static void worker_send(struct worker_process *process, uint64_t peer, const str
     loop_send(process->loop, out, entry, tail, payload);
 }
 
-/* Sends what devices' threads have posted. On the loop's thread. */
+/* Sends the entries that device threads have posted. On the loop's thread. */
 static void worker_send_posts(struct worker_process *process)
 {
     if (process->waiting == 0)
@@ -127,7 +127,7 @@ static void worker_send_posts(struct worker_process *process)
     mem_free(posts);
 }
 
-/* Posts an entry; takes over the tail and the payload. */
+/* Posts an entry for the loop's thread. Takes over the tail and the payload. */
 static void worker_post(struct worker_process *process, struct worker_post *post)
 {
     bool lazy = process->board && post->entry.kind == ENTRY_DONE;
@@ -141,10 +141,11 @@ static void worker_post(struct worker_process *process, struct worker_post *post
     pthread_mutex_unlock(&process->mutex);
 }
 
-/* Wakes the loop's thread for posts. Where the device has a short run ahead, DONE may wait for others. */
+/* Wakes the loop's thread for posts. With `may_wait`, because the device has a short run ahead, DONE may be
+ * delayed. */
 static void worker_wake(struct worker_process *process, bool may_wait)
 {
-    if (process->waiting == 0) /* most steps of a chain post nothing */
+    if (process->waiting == 0) /* the usual case: most steps of a chain post nothing */
         return;
     pthread_mutex_lock(&process->mutex);
     bool waits = may_wait && !process->urgent && process->waiting < WORKER_POSTS_LAZY;
@@ -161,7 +162,7 @@ static void worker_is_slow(void *context)
     worker_wake(context, false);
 }
 
-/* Carries out what any thread may. */
+/* Carries out effects that any thread may carry out. */
 static void worker_carry_out_anywhere(struct worker_process *process, struct flow_effect *effect)
 {
     switch (effect->kind) {
@@ -217,8 +218,8 @@ static void worker_carry_out(struct worker_process *process, struct flow_effect 
     }
 }
 
-/* Steps the machine on the loop's thread. Messages that the threads of devices have posted were sent
- * before. */
+/* Steps the machine on the loop's thread. Sends the earlier posts of device threads before the new
+ * effects. */
 static void worker_feed(struct worker_process *process, struct flow_event *event)
 {
     pthread_mutex_lock(&process->machine);
@@ -231,7 +232,7 @@ static void worker_feed(struct worker_process *process, struct flow_event *event
     pthread_mutex_unlock(&process->machine);
 }
 
-/* Steps the machine on a device's thread: its run is over. */
+/* Steps the machine on a device's thread, whose run is over. */
 static bool worker_device_ran(void *context, const struct flow_event *event, struct flow_effect *ret_next)
 {
     struct worker_process *process = context;
@@ -305,7 +306,8 @@ static void worker_took(void *context, uint64_t peer, const struct flow_entry *e
                 &(struct flow_event){.kind = FLOW_ENTRY, .peer = peer, .entry = entry, .tail = tail});
 }
 
-/* Goes to the head that has taken the place of the lost one, or gives up after the grace. */
+/* Tries to connect to a head that replaces the lost one. Ends the worker when the grace period has
+ * expired. */
 static void worker_seek_head(struct worker_process *process)
 {
     int64_t grace_ns = process->options->head_grace_s * NS_PER_SECOND;
@@ -320,13 +322,13 @@ static void worker_seek_head(struct worker_process *process)
 static void worker_peer_closed(void *context, uint64_t peer)
 {
     struct worker_process *process = context;
-    if (peer == WORKER_OUT(peer)) /* what it has sent may not have arrived */
+    if (peer == WORKER_OUT(peer)) /* the last messages to the host may not have arrived */
         peer = peer_host((uint32_t)peer);
     worker_feed(process, &(struct flow_event){.kind = FLOW_CLOSED, .peer = peer});
     if (peer != PEER_HEAD)
         return;
     if (process->away_ns != 0)
-        return; /* the next one is gone too: the tick tries again */
+        return; /* a replacement was lost too: the tick tries again */
     process->away_ns = flow_now_ns();
     loop_set_tick(process->loop, WORKER_SEEK_NS);
     worker_seek_head(process);
@@ -361,7 +363,7 @@ static void worker_tick(void *context)
         worker_seek_head(process);
 }
 
-/* Parts of a collective for a host that the board does not reach. */
+/* Sends parts of a collective to a host that is not on the board. */
 static void worker_send_parts(void *context, uint32_t host, const struct flow_entry *entry, struct str tail)
 {
     struct worker_process *process = context;
@@ -440,7 +442,7 @@ int flow_worker_run(const struct flow_worker_options *options, struct error *err
                            process.refused ? "the head at %s counts this host as lost"
                                            : "the head at %s is gone",
                            options->head);
-        /* A run may wait in a collective for members that will not come: the process ends without it. */
+        /* A run may wait in a collective for members that will never arrive: the abort below ends it. */
         pthread_mutex_lock(&process.machine);
         process.ended = true;
         pthread_mutex_unlock(&process.machine);

@@ -1,5 +1,5 @@
 /* attribute.c - attributes of the generic syntax: numbers, lists, dictionaries, dense literals, and the
- * dialect's own #stablehlo.gather<...>. Attributes that executors do not need are skipped by their brackets.
+ * dialect's own #stablehlo.gather<...>. The brackets of attributes that executors do not need are skipped.
  */
 #include "flow/ir/parse.h"
 
@@ -25,8 +25,8 @@ struct attribute *draft_attribute(struct parser *parser, struct draft *draft, co
     return attribute;
 }
 
-/* Takes a closing bracket off the stack of those that are awaited. ">" may also be a comparison, and so may a
- * "<" that is still open. False: another one is awaited. */
+/* Removes a closing bracket from the stack of expected ones. A ">", and a "<" that is still open, may also be
+ * a comparison. Returns false if another bracket is expected. */
 static bool brackets_close(char *awaited, uint32_t *depth, char bracket)
 {
     if (bracket == '>') {
@@ -61,7 +61,7 @@ bool parse_skip_group(struct parser *parser)
     return true;
 }
 
-/* Skips a type, of this dialect or another. */
+/* Skips a type of this dialect or another. */
 static bool parse_skip_type(struct parser *parser)
 {
     if (parse_at(parser, '(')) {
@@ -129,7 +129,7 @@ static bool parse_list_items(struct parser *parser, struct attribute *attribute,
     return parse_expect(parser, close);
 }
 
-/* array<i64: 1, 2>, from its "<" on. */
+/* Parses array<i64: 1, 2>, from its "<" on. */
 static bool parse_array(struct parser *parser, struct attribute *attribute)
 {
     if (!parse_expect(parser, '<') || !parse_skip_type(parser))
@@ -161,7 +161,7 @@ bool parse_attribute_dict(struct parser *parser, char close, struct attribute **
     return parse_expect(parser, close);
 }
 
-/* [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]: a list of three lists. */
+/* Parses [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f] as a list of three lists. */
 bool parse_conv_dimensions(struct parser *parser, struct attribute *attribute)
 {
     struct attribute *lists = ARENA_ARRAY(&parser->scratch, struct attribute, 3);
@@ -184,7 +184,7 @@ bool parse_conv_dimensions(struct parser *parser, struct attribute *attribute)
     return true;
 }
 
-/* #stablehlo.gather<...>, #stablehlo<transpose ADJOINT>, #loc3. */
+/* Parses #stablehlo.gather<...>, #stablehlo<transpose ADJOINT>, #loc3. */
 static bool parse_hash(struct parser *parser, struct attribute *attribute)
 {
     struct str name = parser->token.text;
@@ -246,7 +246,7 @@ static bool parse_word_value(struct parser *parser, struct attribute *attribute)
     return true;
 }
 
-/* A value, without its text. */
+/* Parses a value, except its `text`. */
 static bool parse_value(struct parser *parser, struct attribute *attribute, bool typed)
 {
     switch (parser->token.kind) {
@@ -295,7 +295,7 @@ bool parse_attribute(struct parser *parser, struct attribute *attribute, bool ty
     if (!parse_value(parser, attribute, typed))
         return false;
     parser->attribute_depth--;
-    if (attribute->kind == ATTRIBUTE_DICT) /* its source, without space and comments behind it */
+    if (attribute->kind == ATTRIBUTE_DICT) /* its source, without the space and comments that follow */
         attribute->text = (struct str){start, (size_t)(parser->last_end - start)};
     return true;
 }

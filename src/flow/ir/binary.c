@@ -4,15 +4,15 @@
  * are n and their bytes.
  *
  *     "PHXF", version byte 1
- *     n and texts     names of the operations used: a kind below is a place in this list
+ *     n and texts     names of the operations used: a kind below is an index in this list
  *     n and texts     names of element types, in the order of enum ir_element of the writer
  *     text text n n   name, file, replicas, partitions
  *     n               functions, each: text name, n line, n column, n and types of results
  *     bodies          of all functions, in that order: block
  *
  *     block           n and types of arguments, n operations
- *     operation       n kind, z lines after the operation before, n column,
- *                     n and operands (n: how many values before the next one), n and blocks, n and types of
+ *     operation       n kind, z difference of the line to the operation before, n column,
+ *                     n and operands (n: distance back from the next value), n and blocks, n and types of
  *                     results, attributes (codec_attributes.c)
  *     type            n element, n rank, n dimensions
  *
@@ -74,7 +74,7 @@ static void encode_block(struct codec *codec, const struct ir_block *block, uint
         encode_op(codec, op, next);
 }
 
-/* Numbers the kinds of operations in the block that have no number yet; `numbers` are from 1. */
+/* Numbers the kinds of operations in the block that have no number yet. Numbers begin with 1. */
 static void encode_find_kinds(const struct ir_block *block, uint32_t numbers[IR_OP_KINDS], uint32_t *count)
 {
     for (const struct ir_op *op = block->first; op; op = op->next) {
@@ -85,7 +85,7 @@ static void encode_find_kinds(const struct ir_block *block, uint32_t numbers[IR_
     }
 }
 
-/* The tables of names. */
+/* Writes the tables of names. */
 static void encode_names(struct codec *codec)
 {
     uint32_t count = 0;
@@ -152,14 +152,14 @@ struct str ir_encode(const struct ir_module *module, struct arena *arena)
 struct decoder {
     struct codec codec;
     struct ir_module *module;
-    VEC(struct ir_value *) values;      /* of the function, in order */
+    VEC(struct ir_value *) values;      /* of the current function, by number */
     enum ir_op_kind kinds[IR_OP_KINDS]; /* by the writer's number; IR_OP_KINDS: unknown here */
     uint32_t kind_count;
-    struct str unknown; /* the operation that this build does not know */
+    struct str unknown; /* the name of an operation that this build does not support */
     uint32_t depth;
 };
 
-/* A count of things of at least one byte each. */
+/* Reads a count of items of at least one byte each. */
 static uint32_t decode_count(struct decoder *d, uint32_t most)
 {
     uint32_t count = 0;
@@ -169,7 +169,7 @@ static uint32_t decode_count(struct decoder *d, uint32_t most)
     return d->codec.failed ? 0 : count;
 }
 
-/* Values with the types that follow; they are numbered by their place in d->values. */
+/* Reads values and their types. Their numbers are their indexes in d->values. */
 static struct ir_value *decode_values(struct decoder *d, uint32_t *count, struct ir_op *op)
 {
     *count = decode_count(d, IR_OPERANDS_MAX);
@@ -254,7 +254,7 @@ static void decode_names(struct decoder *d)
     }
 }
 
-/* Names, places and results of all functions. */
+/* Reads names, places and results of all functions. */
 static void decode_heads(struct decoder *d)
 {
     struct codec *codec = &d->codec;
@@ -292,7 +292,7 @@ static void decode_module(struct decoder *d)
     if (!codec->failed && ((module->name.len > 0 && !ir_name_is_valid(module->name)) ||
                            module->replicas == 0 || module->partitions == 0))
         codec_fail(codec, "the module's head is not valid");
-    if (module->file.len > 0) /* messages begin with it; the codec has copied it */
+    if (module->file.len > 0) /* messages begin with it; codec_str has copied it */
         ir_make_printable((char *)module->file.data, module->file.len);
     decode_heads(d);
     for (uint32_t i = 0; i < codec->function_count && !codec->failed; i++) {

@@ -1,7 +1,8 @@
-/* build.c - an operation's list of named attributes to its union of ir.h.
+/* build.c - converts an operation's list of named attributes to its union of ir.h.
  *
- * Defaults are those of the specification, and of StableHLO's text where it leaves them out. Whether values
- * are within bounds is verify.c's business, except that lists which belong together have one length.
+ * Defaults are those of the specification, and of StableHLO's text where that omits attributes. verify.c
+ * checks whether values are within bounds; this file only checks that lists which belong together have equal
+ * lengths.
  */
 #include "flow/ir/parse.h"
 
@@ -11,7 +12,7 @@ struct builder {
     struct parser *parser;
     struct ir_op *op;
     const struct draft *draft;
-    const struct attribute *from; /* where names are looked up: the draft's list, or a dictionary in it */
+    const struct attribute *from; /* the list in which names are found: the draft's, or a dictionary in it */
 };
 
 static bool build_fail(struct builder *b, const struct attribute *attribute, const char *name,
@@ -50,7 +51,7 @@ static bool build_ints_count(const struct attribute *attribute, uint32_t *count)
     case ATTRIBUTE_LITERAL: {
         enum ir_element element = attribute->literal->type.element;
         elements = ir_type_elements(&attribute->literal->type);
-        if (attribute->literal->splat && elements > SPLAT_MAX) /* a short text does not become a long list */
+        if (attribute->literal->splat && elements > SPLAT_MAX) /* a short text must not become a long list */
             return false;
         ok = element == IR_I64 || element == IR_I32 || element == IR_I1;
         break;
@@ -81,8 +82,8 @@ static void build_ints_fill(const struct attribute *attribute, int64_t *items, u
     }
 }
 
-/* The integers of the attribute, lists in lists flattened. Where it is missing: false if it is required, and
- * else none. */
+/* Reads the integers of the attribute, with nested lists flattened. Without the attribute: returns false if
+ * it is required, and an empty list otherwise. */
 static bool build_ints(struct builder *b, const char *name, bool required, struct ir_ints *ints)
 {
     const struct attribute *attribute = attribute_find(b->from, name);
@@ -98,7 +99,7 @@ static bool build_ints(struct builder *b, const char *name, bool required, struc
     return true;
 }
 
-/* The same with `count` items, all `otherwise` where the text has none. */
+/* Reads a list of `count` integers; without the attribute all are `otherwise`. */
 static bool build_ints_of(struct builder *b, const char *name, uint32_t count, int64_t otherwise,
                           struct ir_ints *ints)
 {
@@ -139,7 +140,7 @@ static bool build_number(struct builder *b, const char *name, double *value)
     return true;
 }
 
-/* `true`, `false`, or the name alone for true. */
+/* Reads `true`, `false`, or the name alone, which means true. */
 static bool build_bool(struct builder *b, const char *name, bool *value)
 {
     const struct attribute *attribute = attribute_find(b->from, name);
@@ -151,7 +152,7 @@ static bool build_bool(struct builder *b, const char *name, bool *value)
     return true;
 }
 
-/* The place of an enumerator in `words`, a list of alternatives between spaces: " EQ NE GE ". */
+/* Reads an enumerator as its index in `words`, a list of alternatives between spaces: " EQ NE GE ". */
 static bool build_word(struct builder *b, const char *name, const char *const *words, unsigned *value)
 {
     const struct attribute *attribute = attribute_find(b->from, name);
@@ -190,7 +191,7 @@ struct str attribute_text(struct parser *parser, struct str text)
     return (struct str){out, len};
 }
 
-/* Looks names up in the dictionary attribute `name`. */
+/* Continues with the names in the dictionary attribute `name`. */
 static bool build_enter(struct builder *b, const char *name)
 {
     const struct attribute *attribute = attribute_find(b->draft->attributes, name);
@@ -227,7 +228,7 @@ static bool build_broadcast(struct builder *b)
     struct ir_ints sizes = {0};
     if (!attribute_find(b->from, "broadcast_sizes"))
         return build_ints(b, "broadcast_dimensions", true, &b->op->attributes.dims.dims);
-    if (!build_ints(b, "broadcast_sizes", true, &sizes)) /* stablehlo.broadcast: new dimensions in front */
+    if (!build_ints(b, "broadcast_sizes", true, &sizes)) /* stablehlo.broadcast prepends dimensions */
         return false;
     uint32_t rank = b->op->operand_count > 0 ? (uint32_t)b->op->operands[0]->type.rank : 0;
     int64_t *items = ARENA_ARRAY(b->parser->arena, int64_t, rank);
@@ -237,7 +238,7 @@ static bool build_broadcast(struct builder *b)
     return true;
 }
 
-/* stablehlo.dot: the last dimension of the left operand with the first of the right one. */
+/* stablehlo.dot: contracts the last dimension of the left operand with the first of the right one. */
 static void build_plain_dot(struct builder *b)
 {
     int64_t *items = ARENA_ARRAY(b->parser->arena, int64_t, 2);
@@ -297,7 +298,7 @@ static bool build_scatter(struct builder *b)
            build_bool(b, "unique_indices", &to->scatter.unique);
 }
 
-/* A window of `rank` dimensions; base and window are the names of their dilations. */
+/* Reads a window of `rank` dimensions; base and window are the names of its dilations. */
 static bool build_window(struct builder *b, struct ir_window *window, uint32_t rank, const char *base,
                          const char *dilation)
 {
@@ -382,7 +383,7 @@ static bool build_convolution(struct builder *b)
         reversed[i] = reversal.items[i] != 0;
         sizes[i] = b->op->operand_count > 1 && at < b->op->operands[1]->type.rank
                        ? b->op->operands[1]->type.dims[at]
-                       : 0; /* the ranks disagree, which verify.c will say */
+                       : 0; /* verify.c reports that the ranks disagree */
     }
     to->conv.window.reversal = reversed;
     to->conv.window.sizes = (struct ir_ints){sizes, rank};
@@ -397,7 +398,7 @@ static bool build_sort(struct builder *b)
     if (!build_integer(b, "dimension", false, &dimension) ||
         !build_bool(b, "is_stable", &b->op->attributes.sort.stable))
         return false;
-    if (dimension < 0 && b->op->operand_count > 0) /* counted from the end */
+    if (dimension < 0 && b->op->operand_count > 0) /* counted from the last one */
         dimension += b->op->operands[0]->type.rank;
     b->op->attributes.sort.dimension = dimension;
     return true;
@@ -635,7 +636,7 @@ static bool build_batch_norm(struct builder *b)
            build_integer(b, "feature_index", true, &to->batch_norm.feature);
 }
 
-/* Attributes that are one list or number. */
+/* Reads attributes that are one list or number. */
 static bool build_simple(struct builder *b)
 {
     union ir_attributes *to = &b->op->attributes;

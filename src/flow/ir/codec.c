@@ -63,7 +63,7 @@ void codec_bool(struct codec *codec, bool *value)
     *value = number == 1;
 }
 
-/* `len` bytes as they are; NULL in the failing direction. */
+/* Writes or reads `len` bytes unchanged. Returns NULL if reading has failed. */
 static const char *codec_bytes(struct codec *codec, const void *bytes, size_t len)
 {
     if (codec->writing) {
@@ -111,7 +111,7 @@ void codec_ints(struct codec *codec, struct ir_ints *ints)
         return;
     }
     *ints = (struct ir_ints){0};
-    if (!codec->failed && count > (uint64_t)(codec->end - codec->at)) /* each has a byte at least */
+    if (!codec->failed && count > (uint64_t)(codec->end - codec->at)) /* each takes at least a byte */
         codec_fail(codec, "a list is longer than its bytes");
     if (codec->failed)
         return;

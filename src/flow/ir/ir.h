@@ -1,7 +1,7 @@
 /* ir.h - functions over tensors with static shapes: START HERE for flow's intermediate representation.
  *
- * A module is what a front end hands over: the text of StableHLO that jax.jit(f).lower(*args).as_text()
- * prints (parse.c), or flow's own tracer (python/phalanx/flow). Executors (exec/executor.h) run its
+ * A module is what a front end produces: the StableHLO text that jax.jit(f).lower(*args).as_text() prints
+ * (parse.c), or the output of flow's own tracer (python/phalanx/flow). Executors (exec/executor.h) run its
  * functions; a program (program.h) calls them on the shards of sharded values.
  *
  *     struct ir_module *module = NULL;
@@ -11,33 +11,34 @@
  *     ...
  *     ir_module_free(module);
  *
- * The form is static single assignment in nested regions, as MLIR's, without control flow between blocks:
- * a region is one block, a block is a list of operations, and each operand names the value that an earlier
- * operation of the block, or of a block around it, has made. Values are numbered densely in their function,
- * regions included, so that an executor keeps them in an array.
+ * The form is static single assignment in nested regions, as in MLIR, without control flow between blocks: a
+ * region is one block, and a block is a list of operations. Each operand names a value made by an earlier
+ * operation of the same block or of an enclosing one. Values are numbered densely within their function,
+ * regions included, so that an executor can keep them in an array.
  *
- * Everything of a module lives in one arena and is read-only after ir_verify; any thread may read it then.
+ * All parts of a module live in one arena. A module is read-only after ir_verify; any thread may read it
+ * then.
  *
- * Invariants, which ir_verify proves and everybody behind it relies on:
+ * Invariants, which ir_verify proves and all later stages rely on:
  *   - every operand is defined before its use, in the same block or in one around it;
  *   - operand, result and region counts are those of the operation's row in IR_OPS;
  *   - the types of operands, results, block arguments and region results agree with the rules of the
  *     StableHLO specification for that operation;
- *   - the attributes are within bounds: each dimension number is below its operand's rank and named once,
- *     and the elements of every tensor are at most IR_ELEMENTS_MAX;
- *   - calls name functions of the module, with the types of their parameters, and never recurse;
- *     at most IR_NESTING_MAX regions and functions run inside of each other.
+ *   - the attributes are within bounds: each dimension number is below its operand's rank and occurs once,
+ *     and every tensor has at most IR_ELEMENTS_MAX elements;
+ *   - calls name functions of the module, with the types of their parameters, and never recurse; regions and
+ *     calls are nested at most IR_NESTING_MAX deep.
  *
  * Files.
  *     type.c             element types and shapes           ops.h      the table of operations
  *     lexer.c            StableHLO text to tokens           scope.c    names of values and functions
  *     parse_module.c     modules and functions              parse.c    operations, generic form
- *     parse_op.c         custom forms; parse_region.c: reduce and while; op_name.c: their names
+ *     parse_op.c         custom forms; parse_region.c: reduce and while; op_name.c: names of operations
  *     attribute.c        attributes as written              build.c    attributes to the union below
  *     literal.c          dense<...>
  *     verify.c           the invariants above; verify_*.c by family of operations
  *     print.c            a module as text that ir_parse reads again; print_attributes.c
- *     binary.c           a module as bytes, versioned; codec.c, codec_attributes.c: their parts
+ *     binary.c           a module as versioned bytes; codec.c, codec_attributes.c: parts of the format
  *
  * Source of the operations' meaning and of the text form: the StableHLO specification, openxla/stablehlo,
  * docs/spec.md (1.x).
@@ -55,17 +56,18 @@
 
 enum {
     IR_RANK_MAX = 16,
-    IR_OPERANDS_MAX = 1024,  /* also results; a limit of what is parsed */
+    IR_OPERANDS_MAX = 1024,  /* operands, and results, of one operation; checked by the parser */
     IR_DEPTH_MAX = 64,       /* nested regions */
     IR_TEXT_MAX = 256 << 20, /* bytes of a module's text */
     IR_VALUES_MAX = 1 << 22, /* values of one function */
-    IR_NESTING_MAX = 128,    /* regions and functions that run inside of each other: an executor's stack */
+    IR_NESTING_MAX = 128,    /* nested regions and calls; bounds an executor's stack */
 };
 #define IR_ELEMENTS_MAX ((int64_t)1 << 40) /* elements of one tensor */
 
 /* clang-format off */
-/* Element types: name in text, bytes of one element in memory. i1 is a byte, 0 or 1; i2, i4, ui2 and ui4
- * have a byte each, which the sign of i2 and i4 fills. Complex numbers are two floats, the real one first. */
+/* Element types: name in text, bytes of one element in memory. An i1 is a byte with value 0 or 1. i2, i4, ui2
+ * and ui4 take one byte each, sign-extended for i2 and i4. A complex number is two floats, the real part
+ * first. */
 #define IR_TYPES(X)                 \
     X(I1, "i1", 1)                  \
     X(I2, "i2", 1)                  \
@@ -100,20 +102,20 @@ const char *ir_element_name(enum ir_element element);
 unsigned ir_element_size(enum ir_element element); /* bytes; 0 for a token */
 unsigned ir_element_bits(enum ir_element element); /* as the specification counts them: i1 has one */
 
-/* The type of a value. Plain value; compare with ir_type_equal. */
+/* The type of a value. Copied by assignment; compared with ir_type_equal. */
 struct ir_type {
     enum ir_element element;
     int32_t rank;              /* 0: a scalar */
     int64_t dims[IR_RANK_MAX]; /* row-major: the last one is contiguous */
 };
 bool ir_type_equal(const struct ir_type *a, const struct ir_type *b);
-int64_t ir_type_elements(const struct ir_type *type); /* 1 for a scalar; 0 where a dimension is 0 */
+int64_t ir_type_elements(const struct ir_type *type); /* 1 for a scalar; 0 if a dimension is 0 */
 int64_t ir_type_bytes(const struct ir_type *type);
-/* "tensor<4x8xf32>" into `text`; returns it. */
+/* Writes "tensor<4x8xf32>" to `text`, and returns it. */
 enum { IR_TYPE_TEXT_MAX = 400 };
 const char *ir_type_text(const struct ir_type *type, char text[IR_TYPE_TEXT_MAX]);
 
-/* Where something stands in the module's text, from 1. */
+/* A position in the module's text, counted from 1. */
 struct ir_place {
     uint32_t line, column;
 };
@@ -121,7 +123,7 @@ struct ir_place {
 struct ir_op;
 struct ir_function;
 
-/* A value: made by an operation, a block's argument list or a parameter list. */
+/* A value: the result of an operation, an argument of a block, or a parameter. */
 struct ir_value {
     struct ir_type type;
     uint32_t number;  /* dense in its function, from 0 */
@@ -134,8 +136,8 @@ struct ir_block {
     struct ir_op *first, *last; /* the last one is IR_OP_RETURN */
 };
 
-/* Elements of a constant: dense row-major in memory as its type says, or one element for all (splat, also
- * where there is one element). */
+/* The elements of a constant: dense and row-major, or a single element for all (splat). A literal with one
+ * element is a splat too. */
 struct ir_literal {
     struct ir_type type;
     const void *data;
@@ -167,20 +169,20 @@ enum ir_transpose { IR_NO_TRANSPOSE, IR_TRANSPOSE, IR_ADJOINT };
 enum ir_fft { IR_FFT, IR_IFFT, IR_RFFT, IR_IRFFT };
 enum ir_rng { IR_RNG_DEFAULT, IR_RNG_THREE_FRY, IR_RNG_PHILOX };
 
-/* Windows of convolution, reduce_window and select_and_scatter. Lists are as long as the window's rank;
- * what the text leaves out has its default here (1, no padding, not reversed). */
+/* The windows of convolution, reduce_window and select_and_scatter. Each list is as long as the window's
+ * rank. Values that the text omits have their defaults (1, no padding, not reversed). */
 struct ir_window {
     struct ir_ints sizes, strides, base_dilations, window_dilations;
-    const int64_t *pad_low, *pad_high; /* negative: cuts */
+    const int64_t *pad_low, *pad_high; /* negative: crops */
     const bool *reversal;              /* convolution alone */
 };
 
-/* Replica groups: `count` groups of `size` ids, row-major; -1 fills a shorter group. */
+/* Replica groups: `count` groups of `size` ids, row-major; -1 pads a shorter group. */
 struct ir_groups {
     const int64_t *ids;
     uint32_t count, size;
     bool use_global_ids;
-    int64_t channel; /* 0: none. Above 0: over partitions, as the specification says */
+    int64_t channel; /* 0: none. Above 0: the groups span partitions, as the specification defines */
 };
 
 /* Attributes, by kind of operation. */
@@ -306,20 +308,20 @@ struct ir_function {
 };
 
 struct ir_module {
-    struct arena arena; /* of everything below */
+    struct arena arena; /* holds all parts of the module */
     struct str name;
     struct str file; /* as given to ir_parse, for messages */
     struct ir_function *functions;
-    uint32_t replicas, partitions; /* mhlo.num_replicas, mhlo.num_partitions; 1 where the text names none */
+    uint32_t replicas, partitions; /* mhlo.num_replicas, mhlo.num_partitions; 1 if the text has none */
 };
 
-/* Parses text with one module (with or without "module { }" around its functions). `file` names the text in
- * messages. The caller frees *module. ERROR_INVALID with file:line:column; ERROR_UNSUPPORTED, naming the
- * operation or type and its place, for what is StableHLO but not in IR_OPS or IR_TYPES; ERROR_LIMIT. */
+/* Parses the text of one module, with or without "module { }" around its functions. `file` names the text in
+ * messages. The caller frees *module. Returns ERROR_INVALID with file:line:column; ERROR_UNSUPPORTED, with
+ * the operation or type and its place, for StableHLO that is not in IR_OPS or IR_TYPES; or ERROR_LIMIT. */
 int ir_parse(struct str text, const char *file, struct ir_module **module, struct error *error);
 
-/* The same for text of several modules separated by lines of "// -----": calls `each` with one after another
- * and frees it; a non-zero answer of `each` ends the loop and is returned. */
+/* Parses a text of several modules separated by lines of "// -----". Calls `each` with one module after
+ * another and frees it after the call. A non-zero result of `each` ends the loop and is returned. */
 int ir_parse_split(struct str text, const char *file, int (*each)(struct ir_module *module, void *arg),
                    void *arg, struct error *error);
 
@@ -328,16 +330,16 @@ int ir_verify(const struct ir_module *module, struct error *error);
 
 void ir_module_free(struct ir_module *module); /* NULL allowed */
 
-/* The function of that name, or NULL. */
+/* Returns the function of that name, or NULL. */
 const struct ir_function *ir_function(const struct ir_module *module, struct str name);
 
-/* The module, which ir_verify has accepted, as text in StableHLO's generic form. ir_parse reads it to an
- * equal module, but for places. */
+/* Returns a verified module as text in StableHLO's generic form, allocated in `arena`. ir_parse reads this
+ * text to a module that is equal except for places. */
 struct str ir_print(const struct ir_module *module, struct arena *arena);
 
-/* The module, which ir_verify has accepted, as bytes: a header with magic and version, then everything in the
- * order of the text, places too. Reading is defensive: any bytes give a module that ir_verify accepts, or
- * ERROR_CORRUPT or ERROR_UNSUPPORTED; the caller frees *module. */
+/* ir_encode returns a verified module as bytes, allocated in `arena`: a header with magic and version, then
+ * all parts in the order of the text, with their places. ir_decode accepts arbitrary bytes: it returns a
+ * module that ir_verify accepts, which the caller frees, or ERROR_CORRUPT or ERROR_UNSUPPORTED. */
 struct str ir_encode(const struct ir_module *module, struct arena *arena);
 int ir_decode(struct str bytes, struct ir_module **module, struct error *error);
 

@@ -69,7 +69,7 @@ static void lexer_word(struct lexer *lexer, struct token *token, enum token_kind
     token->text = (struct str){start, (size_t)(lexer->at - start)};
 }
 
-/* A string, from its opening quote on. */
+/* Reads a string, from its opening quote on. */
 static void lexer_string(struct lexer *lexer, struct token *token, enum token_kind kind)
 {
     const char *start = ++lexer->at;
@@ -113,7 +113,7 @@ static void lexer_number(struct lexer *lexer, struct token *token)
     lexer->at = at;
 }
 
-/* The kind of token that a mark before a name begins; TOKEN_PUNCTUATION: none. */
+/* Returns the kind of token that a mark before a name begins, or TOKEN_PUNCTUATION. */
 static enum token_kind lexer_mark(char c)
 {
     switch (c) {

@@ -1,7 +1,7 @@
 /* lexer.h - StableHLO text as tokens, one at a time.
  *
  * White space and comments ("//" to the end of the line) are skipped. Tokens point into the text, which the
- * caller keeps. Private to flow/ir. Copying a struct lexer saves its position.
+ * caller keeps alive. Copying a struct lexer saves its position. Private to flow/ir.
  */
 #ifndef PHX_FLOW_IR_LEXER_H
 #define PHX_FLOW_IR_LEXER_H
@@ -10,7 +10,7 @@
 
 enum token_kind {
     TOKEN_END,
-    TOKEN_BAD,         /* a character that begins no token, or a string without its end */
+    TOKEN_BAD,         /* a character that begins no token, or an unterminated string */
     TOKEN_WORD,        /* stablehlo.add, dense, f32: letters, digits, '_', '.', '$' */
     TOKEN_VALUE,       /* %name: `text` is without the % */
     TOKEN_SYMBOL,      /* @name or @"name": `text` is the name */
@@ -36,21 +36,21 @@ struct lexer {
     uint32_t line;
 };
 
-/* A lexer of text whose first line is number `line` of its file. */
+/* Returns a lexer of text whose first line is number `line` of its file. */
 struct lexer lexer_of(struct str text, uint32_t line);
 
-/* The next token. After the end of the text: TOKEN_END, again and again. */
+/* Returns the next token; TOKEN_END at the end of the text and on every later call. */
 struct token lexer_next(struct lexer *lexer);
 
 /* Reads a dimension of a shape ("4x", "?x") at the very next character, where tokens would read "0x3" as a
- * number. Returns 1 and *dimension (-1 for "?"), 0 where no dimension follows, -1 where the number is beyond
+ * number. Returns 1 with *dimension (-1 for "?"), 0 if no dimension follows, or -1 if the number exceeds
  * IR_ELEMENTS_MAX. */
 int lexer_dimension(struct lexer *lexer, int64_t *dimension);
 
-/* The value of a hexadecimal digit; -1: none. */
+/* Returns the value of a hexadecimal digit, or -1 if the character is not one. */
 int lexer_hex_digit(char c);
 
-/* Where the next character stands. */
+/* Returns the place of the next character. */
 struct ir_place lexer_place(const struct lexer *lexer);
 
 #endif

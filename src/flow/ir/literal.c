@@ -24,8 +24,8 @@ struct literal_reader {
     unsigned size; /* bytes of an element */
 };
 
-/* Bits of the nearest value, ties to even, of a format with `exponent` and `mantissa` bits. `finite`: the
- * format has no infinity, and one NaN (f8E4M3FN). */
+/* Returns the bits of the nearest value, ties to even, in a format with `exponent` and `mantissa` bits.
+ * `finite`: the format has no infinity, and one NaN (f8E4M3FN). */
 static uint64_t float_bits(double value, int exponent, int mantissa, bool finite)
 {
     uint64_t sign = signbit(value) ? UINT64_C(1) << (exponent + mantissa) : 0;
@@ -40,8 +40,7 @@ static uint64_t float_bits(double value, int exponent, int mantissa, bool finite
     uint64_t bits;
     if (value == 0)
         return sign;
-    if (power - 1 <
-        1 - bias) /* subnormal; rounding up may make it normal, and the bits are right then, too */
+    if (power - 1 < 1 - bias) /* subnormal; if rounding makes it normal, the bits are still right */
         bits = (uint64_t)nearbyint(ldexp(fabs(value), bias - 1 + mantissa));
     else if (power - 1 > bias + 1)
         bits = all;
@@ -131,7 +130,7 @@ static bool literal_integer(struct literal_reader *reader, int64_t at)
     value = negative ? -value : value;
     if (element == IR_I1)
         value &= 1;
-    else if (bits < 8 && !is_unsigned && (value >> (bits - 1) & 1)) /* i2, i4: the byte has the sign */
+    else if (bits < 8 && !is_unsigned && (value >> (bits - 1) & 1)) /* i2, i4: sign-extend to the byte */
         value |= ~UINT64_C(0) << bits;
     literal_store(reader, at, 0, value, reader->size);
     return true;
@@ -179,7 +178,7 @@ static bool literal_element(struct literal_reader *reader, int64_t at)
            parse_expect(reader->parser, ')');
 }
 
-/* The list of dimension `dimension`; its elements are stored from *at on. */
+/* Parses the list of dimension `dimension`, and stores its elements from *at on. */
 static bool literal_list(struct literal_reader *reader, int32_t dimension, int64_t *at)
 {
     struct parser *parser = reader->parser;
@@ -259,7 +258,7 @@ static bool literal_hex(struct literal_reader *reader, struct ir_literal *litera
     return true;
 }
 
-/* Reads what stands between the brackets; `text_len` bounds the number of elements that it can have. */
+/* Parses the text between the brackets. `text_len` bounds the number of its elements. */
 static bool literal_contents(struct parser *parser, struct ir_literal *literal, size_t text_len)
 {
     struct literal_reader reader = {parser, &literal->type, NULL, ir_element_size(literal->type.element)};

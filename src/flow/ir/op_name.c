@@ -1,9 +1,9 @@
-/* op_name.c - what an operation's name in text means: a kind, and for names that are read as another
- * operation (ops.h) the attributes which they imply.
+/* op_name.c - the meaning of an operation's name in text: a kind, and, for names that are mapped to another
+ * operation (ops.h), the attributes that they imply.
  */
 #include "flow/ir/parse.h"
 
-/* chlo operations that become custom calls of the name under which JAX exports them. */
+/* The chlo operations that become custom calls, with the names under which JAX exports them. */
 static const struct {
     const char *name, *target;
 } chlo_calls[] = {
@@ -33,7 +33,7 @@ static const struct {
     {"zeta", "mhlo.zeta"},
 };
 
-/* Names besides those of the table. */
+/* Names that the table does not contain. */
 static const struct {
     const char *name;
     enum ir_op_kind kind;

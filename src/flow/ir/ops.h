@@ -1,11 +1,11 @@
-/* ops.h - the table of operations: everything that a row does not say follows from verify.c.
+/* ops.h - the table of operations. verify.c has the rules that a row does not express.
  *
  * A row: id, name in text without "stablehlo.", fewest and most operands, regions; IR_ANY means any number.
  * Operations have one result; call, case, custom_call, if, map, optimization_barrier, reduce, reduce_window,
  * run_parallel, scatter, sort, while and collectives of several operands have as many as the text names;
  * rng_bit_generator has two, batch_norm_training and batch_norm_grad three, return and checks none.
  *
- * The parser reads some forms as others, so that executors meet fewer:
+ * The parser maps some forms to others, so that executors support fewer operations:
  *     func.call, call, stablehlo.composite                        CALL (a composite calls its decomposition)
  *     func.return, return, stablehlo.return                       RETURN
  *     stablehlo.dot                                               DOT_GENERAL
@@ -15,7 +15,7 @@
  *     custom_call @check.expect_eq, ...                           EXPECT_*
  *     custom_call @mhlo.tan, chlo.tan                             TAN
  *     chlo.erf, chlo.top_k, ...                                   CUSTOM_CALL @mhlo.erf, @mhlo.topk, ...
- *     sdy.sharding_constraint, custom_call @Sharding              no operation: the operand itself
+ *     sdy.sharding_constraint, custom_call @Sharding              no operation: its result is its operand
  */
 #ifndef PHX_FLOW_IR_OPS_H
 #define PHX_FLOW_IR_OPS_H

@@ -1,4 +1,4 @@
-/* pack.h - values as little-endian bytes, and back with a check at every step.
+/* pack.h - values as little-endian bytes, and their bounds-checked reading.
  *
  *     pack_u32(&out, count);
  *     ...
@@ -6,8 +6,8 @@
  *     uint32_t count = unpack_u32(&in, MAX);
  *     if (in.bad) return error_set(error, ERROR_CORRUPT, ...);
  *
- * A reader that runs out of bytes, or meets a number above its bound, turns bad and gives zeros from then on,
- * so that loops end and the caller asks once, at the end. The machine's byte order is little-endian.
+ * A reader that runs out of bytes, or meets a number above its bound, sets `bad` and returns zeros from then
+ * on. Loops then end, and the caller checks once, at the end. The machine's byte order is little-endian.
  */
 #ifndef PHX_FLOW_IR_PACK_H
 #define PHX_FLOW_IR_PACK_H
@@ -33,6 +33,7 @@ struct unpack {
     bool bad;
 };
 
+/* Returns the next `len` bytes, which point into the data, or NULL. */
 static inline const void *unpack_bytes(struct unpack *in, size_t len)
 {
     if (in->bad || in->left < len) {
@@ -45,7 +46,7 @@ static inline const void *unpack_bytes(struct unpack *in, size_t len)
     return bytes;
 }
 
-/* A number of at most `max`. */
+/* Reads a number of at most `max`. */
 static inline uint32_t unpack_u32(struct unpack *in, uint32_t max)
 {
     uint32_t value = 0;
@@ -68,7 +69,8 @@ static inline uint64_t unpack_u64(struct unpack *in, uint64_t max)
     return in->bad ? 0 : value;
 }
 
-/* A count of things that take at least `size` bytes each in what is left: bounds what a reader allocates. */
+/* Reads a count of items that take at least `size` bytes each. It is bad if the remaining bytes cannot hold
+ * them, which bounds the reader's allocations. */
 static inline uint32_t unpack_count(struct unpack *in, uint32_t max, size_t size)
 {
     uint32_t count = unpack_u32(in, max);
@@ -77,7 +79,7 @@ static inline uint32_t unpack_count(struct unpack *in, uint32_t max, size_t size
     return in->bad ? 0 : count;
 }
 
-/* A type; on reading its dimensions and its number of elements are within the limits of ir.h. */
+/* Writes, and reads, a type. A type that is read has dimensions and elements within the limits of ir.h. */
 static inline void pack_type(struct buf *out, const struct ir_type *type)
 {
     pack_u32(out, (uint32_t)type->element);

@@ -1,4 +1,4 @@
-/* parse.c - tokens to values, operations of the generic form, and blocks.
+/* parse.c - parses tokens to values, operations of the generic form, and blocks.
  *
  *     operation  = [ %x[:n] {"," %y[:n]} "=" ] ( custom | generic ) [ loc(...) ]
  *     generic    = "name" "(" operands ")" ["<" {...} ">"] ["(" regions ")"] [{...}] ":" types "->" types
@@ -238,7 +238,7 @@ static bool draft_check_types(struct parser *parser, const struct draft *draft)
     return true;
 }
 
-/* Gives the results of an operation, or the operand that stands for it, their names. */
+/* Gives names to the results of an operation, or to the operand that replaces it. */
 static bool draft_define(struct parser *parser, const struct draft *draft, struct ir_value *values,
                          uint32_t count)
 {
@@ -263,7 +263,7 @@ struct ir_block *draft_region(struct parser *parser, struct draft *draft)
     return &draft->regions.items[draft->regions.len - 1];
 }
 
-/* custom_call @Sharding, which marks how compilers lay out its operand. */
+/* Whether the draft is custom_call @Sharding, which tells compilers how to lay out its operand. */
 static bool draft_is_sharding(struct parser *parser, const struct draft *draft)
 {
     const struct attribute *target =
@@ -304,7 +304,7 @@ bool draft_finish(struct parser *parser, struct draft *draft, struct ir_block *b
     return draft_define(parser, draft, op->results, op->result_count);
 }
 
-/* "%a:2, %b =" before an operation. */
+/* Parses "%a:2, %b =" before an operation. */
 static bool parse_result_names(struct parser *parser, struct draft *draft)
 {
     if (parser->token.kind != TOKEN_VALUE)
@@ -348,7 +348,7 @@ bool parse_region(struct parser *parser, struct ir_block *block)
     return true;
 }
 
-/* The generic form behind the operation's name. */
+/* Parses the generic form after the operation's name. */
 static bool parse_generic(struct parser *parser, struct draft *draft)
 {
     if (!parse_operands(parser, draft))

@@ -117,7 +117,7 @@ static bool parse_module_head(struct parser *parser)
 
 /* --- the generic form */
 
-/* "() <{properties}> (" in front of a region. */
+/* Parses "() <{properties}> (" before a region. */
 static bool parse_outer_begin(struct parser *parser, struct attribute **list)
 {
     parse_advance(parser); /* the name */
@@ -132,7 +132,7 @@ static bool parse_outer_begin(struct parser *parser, struct attribute **list)
     return parse_expect(parser, '(');
 }
 
-/* ") {attributes} : () -> ()" behind the region. */
+/* Parses ") {attributes} : () -> ()" after the region. */
 static bool parse_outer_end(struct parser *parser, struct attribute **list)
 {
     if (!parse_expect(parser, ')'))
@@ -147,7 +147,7 @@ static bool parse_outer_end(struct parser *parser, struct attribute **list)
     return parse_expect(parser, '(') && parse_expect(parser, ')');
 }
 
-/* "func.func"() <{sym_name = "main", ...}> ({...}) : () -> (): the results are those of the return. */
+/* Parses "func.func"() <{sym_name = "main", ...}> ({...}) : () -> (). The results are those of the return. */
 static bool parse_generic_function(struct parser *parser)
 {
     struct ir_function *function = ARENA_NEW(parser->arena, struct ir_function);
@@ -190,9 +190,9 @@ static bool parse_generic_module(struct parser *parser)
     return module_counts(parser, list);
 }
 
-/* --- what a text and a module have in them */
+/* --- items of texts and modules */
 
-/* #loc = loc(...), !type = ..., sdy.mesh @mesh = <...> */
+/* Parses #loc = loc(...), !type = ..., sdy.mesh @mesh = <...> */
 static bool parse_alias_definition(struct parser *parser)
 {
     struct attribute ignored = {0};
@@ -237,7 +237,7 @@ static bool parse_item(struct parser *parser, bool *seen_module)
     return parse_expected(parser, "module or func.func");
 }
 
-/* Functions, aliases and meshes, up to "}" inside a module and to the end of the text outside. */
+/* Parses functions, aliases and meshes, up to "}" inside a module and to the end of the text outside. */
 static bool parse_items(struct parser *parser, bool inside)
 {
     bool seen_module = inside;
@@ -296,7 +296,8 @@ int ir_parse(struct str text, const char *file, struct ir_module **module, struc
     return parse_part(text, file, 1, module, error);
 }
 
-/* The length of the text before a line that begins with "// -----"; *lines grows by the lines in it. */
+/* Returns the length of the text before a line that begins with "// -----". Adds the lines in it to
+ * *lines. */
 static size_t split_length(struct str text, uint32_t *lines)
 {
     size_t at = 0;
@@ -313,7 +314,7 @@ static size_t split_length(struct str text, uint32_t *lines)
     return text.len;
 }
 
-/* Whether a part has any token. */
+/* Whether a part has no tokens. */
 static bool split_is_empty(struct str text)
 {
     struct lexer lexer = lexer_of(text, 1);

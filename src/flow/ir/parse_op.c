@@ -4,8 +4,8 @@
  *
  *     name %a, %b, dims = [0, 1], precision = [DEFAULT, DEFAULT] {attributes} : types
  *
- * where a table gives the attribute that a short name like `dims` stands for. `types` are either "(types) ->
- * types" or one type for all; parse_signature knows the exceptions.
+ * A table gives the attribute for a short name like `dims`. `types` are either "(types) -> types" or one type
+ * for all; parse_signature handles the exceptions.
  */
 #include "flow/ir/parse.h"
 
@@ -37,7 +37,7 @@ static const char *short_name(enum ir_op_kind kind, struct str text)
     return NULL;
 }
 
-/* The short form's types: what they say follows from the operation. */
+/* Parses the short form of an operation's types, from which its other types follow. */
 static bool parse_short_types(struct parser *parser, struct draft *draft)
 {
     DRAFT_LIST(struct ir_type) types = {0};
@@ -97,7 +97,7 @@ bool parse_signature(struct parser *parser, struct draft *draft)
     return parse_result_types(parser, draft);
 }
 
-/* "[{attributes}] : types" at the end of an operation. */
+/* Parses "[{attributes}] : types" at the end of an operation. */
 static bool parse_tail(struct parser *parser, struct draft *draft)
 {
     if (parse_at(parser, '{') && !parse_attribute_dict(parser, '}', &draft->attributes))
@@ -105,7 +105,7 @@ static bool parse_tail(struct parser *parser, struct draft *draft)
     return parse_expect(parser, ':') && parse_signature(parser, draft);
 }
 
-/* "[0, 1] x [1, 2]" behind contracting_dims and batching_dims. */
+/* Parses "[0, 1] x [1, 2]" after contracting_dims or batching_dims. */
 static bool parse_dot_dimensions(struct parser *parser, struct draft *draft, bool contracting)
 {
     struct attribute *lhs = draft_attribute(
@@ -116,7 +116,7 @@ static bool parse_dot_dimensions(struct parser *parser, struct draft *draft, boo
            parse_attribute(parser, rhs, false);
 }
 
-/* Reads a "name = value" of the plain form, or a word alone. */
+/* Parses a "name = value" of the plain form, or a single word. */
 static bool parse_named(struct parser *parser, struct draft *draft)
 {
     struct token token = parser->token;
@@ -144,7 +144,7 @@ static bool parse_named(struct parser *parser, struct draft *draft)
     return parse_attribute(parser, attribute, false);
 }
 
-/* [0:4, 1:8:2] of slice. */
+/* Parses [0:4, 1:8:2] of slice. */
 static bool parse_slice_ranges(struct parser *parser, struct draft *draft)
 {
     static const char *const names[] = {"start_indices", "limit_indices", "strides"};
@@ -199,14 +199,15 @@ static bool parse_plain(struct parser *parser, struct draft *draft)
     if (parenthesised && !parse_expect(parser, ')'))
         return false;
     bool check = draft->kind >= IR_OP_EXPECT_EQ && draft->kind <= IR_OP_EXPECT_ALMOST_EQ;
-    if (check && attribute_find(draft->attributes, "value") && !parse_at(parser, ':')) /* it had the type */
+    /* The literal has a type. */
+    if (check && attribute_find(draft->attributes, "value") && !parse_at(parser, ':'))
         return !parse_at(parser, '{') || parse_attribute_dict(parser, '}', &draft->attributes);
     if (draft->kind == IR_OP_OPTIMIZATION_BARRIER && draft->operands.len == 0 && !parse_at(parser, ':'))
         return true;
     return parse_tail(parser, draft);
 }
 
-/* constant [{attributes}] dense<...> : type */
+/* Parses constant [{attributes}] dense<...> : type */
 static bool parse_constant(struct parser *parser, struct draft *draft)
 {
     if (parse_accept(parser, '(') && !parse_expect(parser, ')'))
@@ -225,7 +226,7 @@ static bool parse_constant(struct parser *parser, struct draft *draft)
     return true;
 }
 
-/* call @f(%a) : (types) -> types, and custom_call; composite has a string. */
+/* Parses call @f(%a) : (types) -> types, and custom_call; composite has a string. */
 static bool parse_call(struct parser *parser, struct draft *draft)
 {
     bool composite = parser->token.kind == TOKEN_STRING;
@@ -255,7 +256,8 @@ static bool parse_return(struct parser *parser, struct draft *draft)
     return draft->operands.len == 0 || (parse_expect(parser, ':') && parse_short_types(parser, draft));
 }
 
-/* convolution(%a, %b) dim_numbers = ..., window = {stride = [2], pad = [[0, 1]], ...} {attributes} : types */
+/* Parses convolution(%a, %b) dim_numbers = ..., window = {stride = [2], pad = [[0, 1]], ...} {attributes} :
+ * types */
 static bool parse_convolution(struct parser *parser, struct draft *draft)
 {
     static const struct {
@@ -288,7 +290,7 @@ static bool parse_convolution(struct parser *parser, struct draft *draft)
     return parse_tail(parser, draft);
 }
 
-/* sdy.sharding_constraint %0 <@mesh, [{"x"}]> : type */
+/* Parses sdy.sharding_constraint %0 <@mesh, [{"x"}]> : type */
 static bool parse_alias(struct parser *parser, struct draft *draft)
 {
     if (!parse_operand(parser, draft))

@@ -7,7 +7,7 @@
  */
 #include "flow/ir/parse.h"
 
-/* The values, then their initial values: the operands in the order of the generic form. */
+/* Parses the values, then their initial values: the operands in the order of the generic form. */
 static bool parse_reduce_operands(struct parser *parser, struct draft *draft)
 {
     struct draft inits = {0};
@@ -23,7 +23,7 @@ static bool parse_reduce_operands(struct parser *parser, struct draft *draft)
            parse_fail(parser, ERROR_LIMIT, draft->place, "more than %d operands", IR_OPERANDS_MAX);
 }
 
-/* The region of "applies stablehlo.add": one operation on two elements. */
+/* Makes the region of "applies stablehlo.add": one operation on two elements. */
 static bool parse_reduce_applied(struct parser *parser, struct draft *draft, struct draft *inner)
 {
     struct ir_block block = {0};
@@ -46,7 +46,7 @@ static bool parse_reduce_applied(struct parser *parser, struct draft *draft, str
     return true;
 }
 
-/* "(%l: t, %r: t) (%m: u, %s: u) {...}": all the left ones are the first arguments. */
+/* Parses "(%l: t, %r: t) (%m: u, %s: u) {...}". All left names come first in the region's arguments. */
 static bool parse_reducer(struct parser *parser, struct draft *draft)
 {
     DRAFT_LIST(struct token) names = {0};
@@ -114,7 +114,7 @@ bool parse_reduce(struct parser *parser, struct draft *draft)
     return parse_expect_word(parser, "reducer") && parse_reducer(parser, draft);
 }
 
-/* Reads a region of while, with arguments of the names and types of the operands. */
+/* Parses a region of while. Its arguments have the names and types of the operands. */
 static bool parse_while_region(struct parser *parser, struct draft *draft, const struct token *names)
 {
     size_t mark = parser->values.list.len;

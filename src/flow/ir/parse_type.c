@@ -19,7 +19,7 @@ static bool parse_element(struct parser *parser, struct ir_type *type)
         parse_advance(parser);
         return parse_expect(parser, '>');
     }
-    if (parser->attribute_depth > 1 && parse_accept_word(parser, "index")) { /* layouts, which are not read */
+    if (parser->attribute_depth > 1 && parse_accept_word(parser, "index")) { /* layouts, which are ignored */
         type->element = IR_I64;
         return true;
     }
@@ -36,7 +36,7 @@ static bool parse_element(struct parser *parser, struct ir_type *type)
                       STR_ARG(token.text));
 }
 
-/* The shape behind "tensor<", whose "<" is the token read ahead. */
+/* Parses the shape after "tensor<", whose "<" is the token read ahead. */
 static bool parse_shape(struct parser *parser, struct ir_type *type)
 {
     int64_t elements = 1, dimension = 0;
@@ -51,7 +51,7 @@ static bool parse_shape(struct parser *parser, struct ir_type *type)
             return parse_fail(parser, ERROR_LIMIT, place, "more than %d dimensions", IR_RANK_MAX);
         if (found < 0 || (dimension > 0 && elements > IR_ELEMENTS_MAX / dimension))
             return parse_fail(parser, ERROR_LIMIT, place, "more than 2^40 elements");
-        if (dimension > 0) /* the bound holds without the zeros, too: no product overflows */
+        if (dimension > 0) /* zeros do not count, so that no product of the others can overflow */
             elements *= dimension;
         type->dims[type->rank++] = dimension;
     }
@@ -83,7 +83,7 @@ bool parse_type(struct parser *parser, struct ir_type *type)
                           "unranked tensors are not supported");
     if (!parse_element(parser, type))
         return false;
-    if (parse_accept(parser, ',')) { /* an encoding, for other compilers */
+    if (parse_accept(parser, ',')) { /* an encoding, which only other compilers use */
         struct attribute encoding = {0};
         if (!parse_attribute(parser, &encoding, true))
             return false;

@@ -12,7 +12,7 @@ static void print_type(struct buf *out, const struct ir_type *type)
     buf_add(out, text, strlen(text));
 }
 
-/* Writes an integer, a truth value, or the bits of floats. */
+/* Writes an integer, a truth value, or the bits of a float. */
 static void print_element(struct buf *out, enum ir_element element, const unsigned char *data)
 {
     unsigned size = ir_element_size(element);
@@ -37,7 +37,7 @@ static void print_element(struct buf *out, enum ir_element element, const unsign
         buf_printf(out, "%lld", (long long)((int64_t)(bits << (64 - 8 * size)) >> (64 - 8 * size)));
 }
 
-/* Truth values in lists as the shape; *at counts elements. */
+/* Writes truth values in lists according to the shape; *at counts elements. */
 static void print_truths(struct buf *out, const struct ir_literal *literal, int32_t dimension, int64_t *at)
 {
     if (dimension == literal->type.rank) {

@@ -1,7 +1,7 @@
-/* print_attributes.c - an operation's attributes as a dictionary: what build.c reads, written. */
+/* print_attributes.c - writes an operation's attributes as a dictionary that build.c reads. */
 #include "flow/ir/print.h"
 
-/* The name of the next attribute and "=". */
+/* Writes the name of the next attribute and "=". */
 static void print_name(struct buf *out, const char *name)
 {
     bool first = out->data[out->len - 1] == '{';
@@ -14,7 +14,7 @@ static void print_numbers(struct buf *out, struct ir_ints ints)
         buf_printf(out, "%s%lld", i ? ", " : "", (long long)ints.items[i]);
 }
 
-/* array<i64: 1, 2> */
+/* Writes array<i64: 1, 2>. */
 static void print_array(struct buf *out, const char *name, struct ir_ints ints)
 {
     print_name(out, name);
@@ -23,7 +23,7 @@ static void print_array(struct buf *out, const char *name, struct ir_ints ints)
     buf_add_char(out, '>');
 }
 
-/* name = [1, 2], inside of #stablehlo.gather<> and its like */
+/* Writes name = [1, 2], inside #stablehlo.gather<> and the like. */
 static void print_list(struct buf *out, const char *name, struct ir_ints ints)
 {
     buf_printf(out, "%s = [", name);
@@ -69,7 +69,7 @@ static void print_text(struct buf *out, const char *name, struct str text)
     buf_add_char(out, '"');
 }
 
-/* dense<[[1, 2], [3, 4]]> : tensor<2x2xi64> of `count` rows. */
+/* Writes dense<[[1, 2], [3, 4]]> : tensor<2x2xi64> of `count` rows. */
 static void print_rows(struct buf *out, const char *name, const int64_t *items, uint32_t count, uint32_t size)
 {
     print_name(out, name);
@@ -147,7 +147,7 @@ static void print_window(struct buf *out, const struct ir_window *window, const 
     buf_printf(out, "]> : tensor<%ux2xi64>", rank);
 }
 
-/* [b, 0, 1, f] of dimension numbers. */
+/* Writes [b, 0, 1, f] of dimension numbers. */
 static void print_conv_list(struct buf *out, int64_t first, char first_letter, int64_t second,
                             char second_letter, struct ir_ints spatial)
 {
@@ -251,7 +251,7 @@ static void print_parallel(struct buf *out, const union ir_attributes *a)
     buf_add_char(out, ']');
 }
 
-/* Attributes that are one list or number. */
+/* Writes attributes that are one list or number. */
 static void print_simple(struct buf *out, const struct ir_op *op)
 {
     static const char *const ffts[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
@@ -295,7 +295,7 @@ static void print_simple(struct buf *out, const struct ir_op *op)
     }
 }
 
-/* Attributes of several parts. */
+/* Writes attributes of several parts. */
 static void print_parts(struct buf *out, const struct ir_op *op)
 {
     const union ir_attributes *a = &op->attributes;

@@ -1,4 +1,4 @@
-/* Programs: building, proving, text. */
+/* Programs: building, verifying, printing. */
 #include "flow/ir/program.h"
 
 #include <stdio.h>

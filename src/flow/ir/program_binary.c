@@ -1,4 +1,4 @@
-/* Programs as bytes; program.h has the format. */
+/* The binary form of programs; program.h specifies it. */
 #include "flow/ir/pack.h"
 #include "flow/ir/program.h"
 

@@ -1,4 +1,4 @@
-/* Types of the public header. */
+/* Conversion of the types of the public header. */
 #include "flow/ir/public.h"
 
 _Static_assert((int)PHX_FLOW_RANK_MAX == (int)IR_RANK_MAX, "ranks have one limit");

@@ -103,7 +103,7 @@ int64_t flow_box_bytes(const struct ir_type *type, const struct flow_box *box)
 void flow_box_copy(const struct ir_type *type, const struct flow_box *box, const void *from,
                    const struct flow_box *from_box, void *to, const struct flow_box *to_box)
 {
-    /* Rows: the longest tail of dimensions that is contiguous on both sides is copied at once. */
+    /* Rows: the longest run of inner dimensions that is contiguous on both sides is copied at once. */
     int32_t rank = type->rank, inner = rank;
     int64_t run = ir_element_size(type->element);
     while (inner > 0) {

@@ -53,7 +53,7 @@ static bool user_take_type(struct str *text, struct ir_type *ret)
     }
 }
 
-/* "(type, type)" into an array of the arena. */
+/* Parses "(type, type)" into an array of IR_OPERANDS_MAX types. */
 static bool user_take_types(struct str *text, struct ir_type *types, uint32_t *ret_count)
 {
     uint32_t count = 0;

@@ -8,10 +8,10 @@
 
 #include "flow/ir/ir.h"
 
-/* Whether the text is such a declaration, and no StableHLO. */
+/* Returns whether the text is such a declaration rather than StableHLO. */
 bool ir_is_user(struct str text);
-/* The module has the object's name as `file`; the caller frees it with ir_module_free. ERROR_INVALID with
- * the line. */
+/* Parses a declaration to a module that has the object's name as `file`. The caller frees it with
+ * ir_module_free. Returns ERROR_INVALID with the line. */
 int ir_parse_user(struct str text, struct ir_module **ret_module, struct error *error);
 
 #endif

@@ -153,7 +153,7 @@ bool verify_region(struct verifier *v, uint32_t i, const struct ir_type *const *
             return verify_fail(v, "argument %u of region %u has type %s, expected %s", k, i,
                                ir_type_text(&block->args[k].type, got), ir_type_text(&type, want));
     }
-    const struct ir_op *last = block->last; /* a return: verify_block has seen to it */
+    const struct ir_op *last = block->last; /* a return, as verify_block has ensured */
     if (last->operand_count != result_count)
         return verify_fail(v, "region %u returns %u values, expected %u", i, last->operand_count,
                            result_count);
@@ -173,7 +173,7 @@ static bool op_in(enum ir_op_kind kind, enum ir_op_kind first, enum ir_op_kind l
     return kind >= first && kind <= last;
 }
 
-/* How many results an operation has: -1: as many as its rules say. */
+/* Returns the number of results of an operation; -1 if its own rules determine it. */
 static int64_t op_result_count(enum ir_op_kind kind)
 {
     switch (kind) {
@@ -283,7 +283,7 @@ static bool verify_op(struct verifier *v, const struct ir_op *op)
     return true;
 }
 
-/* Values of the block are out of scope again when it is done. */
+/* Removes the values of a finished block from the scope. */
 static void verify_forget(struct verifier *v, const struct ir_block *block)
 {
     for (uint32_t i = 0; i < block->arg_count; i++)

@@ -1,8 +1,8 @@
-/* verify.h - what the files of the verifier share. Private to flow/ir.
+/* verify.h - declarations shared by the files of the verifier. Private to flow/ir.
  *
  * Each family of operations has one function, which checks the operation `v->op` against the rules of the
- * StableHLO specification and returns false after verify_fail. Counts of operands, results and regions are
- * right already, and every type is one that verify_type accepts.
+ * StableHLO specification and returns false after verify_fail. The numbers of operands, results and regions
+ * have been checked before, and every type has passed verify_type.
  */
 #ifndef PHX_FLOW_IR_VERIFY_H
 #define PHX_FLOW_IR_VERIFY_H
@@ -13,7 +13,7 @@ struct verifier {
     const struct ir_module *module;
     const struct ir_function *function;
     const struct ir_op *op;
-    const struct ir_value **visible; /* by number: the values that may be named here */
+    const struct ir_value **visible; /* by number: the values that are in scope */
     struct error *error;
     int code;
     uint32_t depth;
@@ -32,14 +32,14 @@ enum {
 };
 unsigned element_class(enum ir_element element);
 
-/* "FILE:LINE:COLUMN: operation: message"; returns false. */
+/* Sets the error to "FILE:LINE:COLUMN: operation: message", and returns false. */
 bool verify_fail(struct verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Type of operand or result `i`, which exists. */
+/* Return the type of operand or result `i`, which must exist. */
 const struct ir_type *verify_operand(const struct verifier *v, uint32_t i);
 const struct ir_type *verify_result(const struct verifier *v, uint32_t i);
 
-/* Each says what is wrong with `what`, operand or result number `i`. */
+/* Each checks `what` ("operand" or "result") number `i`, and fails with a message that names it. */
 bool verify_is(struct verifier *v, const char *what, uint32_t i, const struct ir_type *type,
                const struct ir_type *wanted);
 bool verify_class(struct verifier *v, const char *what, uint32_t i, const struct ir_type *type,
@@ -50,22 +50,22 @@ bool verify_same_shape(struct verifier *v, const char *what, uint32_t i, const s
                        const struct ir_type *wanted);
 bool verify_results_are_operands(struct verifier *v);
 
-/* Dimension numbers: each in [0, limit) and named once; `sorted`: rising. */
+/* Checks dimension numbers: each is in [0, limit) and occurs once; `sorted`: in ascending order. */
 bool verify_dims(struct verifier *v, const char *name, struct ir_ints dims, int64_t limit, bool sorted);
-/* A list with `count` items, each in [least, IR_ELEMENTS_MAX]. */
+/* Checks that a list has `count` items, each in [least, IR_ELEMENTS_MAX]. */
 bool verify_list(struct verifier *v, const char *name, struct ir_ints list, int64_t count, int64_t least);
 bool verify_axis(struct verifier *v, const char *name, int64_t axis, int64_t limit);
 
-/* Region `i` takes scalars of the elements of `args` (or values of those types, if whole) and returns such of
- * `results`. */
+/* Checks that region `i` takes scalars of the elements of `args` (`whole`: values of those types), and
+ * returns scalars or values of `results` in the same way. */
 bool verify_region(struct verifier *v, uint32_t i, const struct ir_type *const *args, uint32_t arg_count,
                    const struct ir_type *const *results, uint32_t result_count, bool whole);
 
-/* The size of a dimension after a window: -1 where it is beyond the limits. */
+/* Returns the size of a dimension after a window, or -1 if it exceeds the limits. */
 int64_t window_size(const struct ir_window *window, uint32_t i, int64_t dim, int64_t size);
 bool verify_window(struct verifier *v, const struct ir_window *window, int64_t rank);
 
-/* A type within the limits: rank, dimensions, elements. */
+/* Checks a type against the limits of rank, dimensions and elements. */
 bool verify_type(struct verifier *v, const struct ir_type *type);
 
 /* --- families */
@@ -78,7 +78,8 @@ bool verify_control(struct verifier *v);
 bool verify_collective(struct verifier *v);
 
 /* --- verify_calls.c */
-/* No function calls itself, through others or not; calls and regions nest no deeper than IR_NESTING_MAX. */
+/* Checks that no function calls itself, directly or through others, and that calls and regions nest at most
+ * IR_NESTING_MAX deep. */
 bool verify_calls(struct verifier *v);
 
 #endif

@@ -1,7 +1,7 @@
-/* verify_calls.c - the graph of calls has no circle, and runs no deeper than IR_NESTING_MAX.
+/* verify_calls.c - checks that the graph of calls has no cycle and nests no deeper than IR_NESTING_MAX.
  *
- * Kahn's algorithm: a function whose callers are all done is taken out; whoever remains is in a circle, or
- * called from one. The deepest nesting of each function falls out on the way.
+ * Kahn's algorithm: a function is removed when all its callers have been; the functions that remain are in a
+ * cycle, or called from one. The walk also yields the deepest nesting of each function.
  */
 #include "flow/ir/verify.h"
 
@@ -9,19 +9,19 @@
 
 struct call_node {
     const struct ir_function *function;
-    uint32_t callers; /* calls of it that are not counted yet */
-    uint32_t nesting; /* most blocks that are run when its body is, the body included */
-    uint32_t deepest; /* the same of the regions in it */
+    uint32_t callers; /* calls of the function from functions that are not removed yet */
+    uint32_t nesting; /* most blocks that are active when its body runs, the body included */
+    uint32_t deepest; /* as `nesting`, for the regions in the body */
 };
 struct call_graph {
     VEC(struct call_node) nodes;
     VEC(uint32_t) ready;
     struct scope index; /* function name to node */
-    uint32_t from;      /* the node whose calls are looked at */
-    bool counting;      /* callers are counted up; later they are taken away */
+    uint32_t from;      /* the node whose calls are being visited */
+    bool counting;      /* true: calls are added to `callers`; false: subtracted */
 };
 
-/* A call from inside of `nesting` blocks. */
+/* Handles a call from inside `nesting` blocks. */
 static void graph_edge(struct call_graph *graph, const struct ir_function *callee, uint32_t nesting)
 {
     const struct scope_name *name = scope_find(&graph->index, callee->name);

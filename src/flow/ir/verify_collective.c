@@ -31,7 +31,8 @@ static bool verify_groups(struct verifier *v)
            verify_fail(v, "use_global_device_ids needs a channel above 0");
 }
 
-/* The results are the operands with one dimension `numerator / denominator` as long; 0: any multiple. */
+/* Checks that the results are the operands with one dimension scaled by numerator / denominator; 0: any
+ * multiple. */
 static bool verify_scaled(struct verifier *v, int64_t dimension, int64_t numerator, int64_t denominator)
 {
     if (v->op->result_count != v->op->operand_count)
@@ -42,7 +43,7 @@ static bool verify_scaled(struct verifier *v, int64_t dimension, int64_t numerat
         if (!verify_axis(v, "the dimension", dimension, wanted.rank))
             return false;
         int64_t size = wanted.dims[dimension];
-        if (denominator == 0 || numerator == 0) { /* groups are not known here */
+        if (denominator == 0 || numerator == 0) { /* the size of the groups is not known here */
             wanted.dims[dimension] = result->rank == wanted.rank ? result->dims[dimension] : size;
             if (numerator == 0 ? size && wanted.dims[dimension] % size
                                : wanted.dims[dimension] && size % wanted.dims[dimension])

@@ -1,7 +1,8 @@
 /* verify_contraction.c - dot_general, convolution, linear algebra and fft. */
 #include "flow/ir/verify.h"
 
-/* Operands may be narrower than the result, as in i8 x i8 -> i32, but are of its class. */
+/* Checks the classes of a product: operands may be narrower than the result (i8 x i8 -> i32), but not of
+ * another class. */
 static bool verify_product_classes(struct verifier *v)
 {
     unsigned class = element_class(verify_operand(v, 0)->element);
@@ -55,7 +56,7 @@ static bool verify_dot(struct verifier *v)
     return verify_is(v, "result", 0, verify_result(v, 0), &wanted);
 }
 
-/* Each of `rank` dimensions is named once by the two letters and the spatial list. */
+/* Checks that the two letters and the spatial list name each of `rank` dimensions once. */
 static bool verify_conv_dims(struct verifier *v, int64_t first, int64_t second, struct ir_ints spatial,
                              int32_t rank)
 {
@@ -123,7 +124,7 @@ static bool verify_convolution(struct verifier *v)
     return verify_is(v, "result", 0, verify_result(v, 0), &wanted);
 }
 
-/* The last two dimensions are equal. */
+/* Checks that the last two dimensions are equal. */
 static bool verify_square(struct verifier *v, const struct ir_type *type)
 {
     return (type->rank >= 2 && type->dims[type->rank - 1] == type->dims[type->rank - 2]) ||

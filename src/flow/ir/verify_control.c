@@ -1,7 +1,7 @@
 /* verify_control.c - control flow, calls, checks, and the launcher of test programs. */
 #include "flow/ir/verify.h"
 
-/* Values against the types of a function's parameters or results, from value `first` on. */
+/* Checks values, from value `first` on, against the types of a function's parameters or results. */
 static bool verify_signature(struct verifier *v, const struct ir_function *callee, uint32_t first_operand,
                              uint32_t first_result)
 {
@@ -28,7 +28,7 @@ static bool verify_call(struct verifier *v)
     return verify_signature(v, callee, 0, 0);
 }
 
-/* run_parallel gives each program its operands, and has the results of all. */
+/* Checks that run_parallel has the operands and results of all programs, in their order. */
 static bool verify_parallel(struct verifier *v)
 {
     const union ir_attributes *a = &v->op->attributes;
@@ -51,7 +51,7 @@ static bool verify_parallel(struct verifier *v)
     return true;
 }
 
-/* if, case: every region gives the results. */
+/* if, case: checks that every region returns the operation's results. */
 static bool verify_branches(struct verifier *v)
 {
     const struct ir_type *types[IR_OPERANDS_MAX];
@@ -124,7 +124,7 @@ bool verify_control(struct verifier *v)
         return verify_expect(v);
     case IR_OP_RUN_PARALLEL:
         return verify_parallel(v);
-    default: /* custom_call: its target decides; return: the block around it */
+    default: /* custom_call: determined by its target; return: checked with its block */
         return true;
     }
 }

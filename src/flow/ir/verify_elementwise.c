@@ -1,7 +1,7 @@
 /* verify_elementwise.c - operations on each element by itself. */
 #include "flow/ir/verify.h"
 
-/* The element types that an operation takes, as a mask of classes. */
+/* Returns the element types that an operation accepts, as a mask of classes. */
 static unsigned elementwise_classes(enum ir_op_kind kind)
 {
     switch (kind) {
@@ -52,7 +52,7 @@ static enum ir_element element_part(enum ir_element element)
     return element == IR_C64 ? IR_F32 : element == IR_C128 ? IR_F64 : element;
 }
 
-/* The element type of the result that follows from the operands'. */
+/* Derives the element type of the result from the operands. */
 static bool elementwise_result(struct verifier *v, enum ir_element *element)
 {
     *element = verify_operand(v, 0)->element;
@@ -106,7 +106,7 @@ static bool verify_compare(struct verifier *v)
            verify_fail(v, "complex numbers are compared by EQ and NE alone");
 }
 
-/* clamp: bounds may be scalars; select: so may the predicate. */
+/* clamp: bounds may be scalars; select: the predicate may be. */
 static bool verify_ternary(struct verifier *v)
 {
     const struct ir_type *value = verify_operand(v, 1);

@@ -1,7 +1,7 @@
 /* verify_indexing.c - gather and scatter, which name dimensions in the same way. */
 #include "flow/ir/verify.h"
 
-/* Operands and dimension lists that both have, in gather's words. */
+/* The operands and dimension lists that both operations have, by gather's names. */
 struct indexing {
     const struct ir_type *operand, *indices;
     struct ir_ints window_dims; /* offset_dims, update_window_dims: of the gathered or scattered tensor */
@@ -61,7 +61,8 @@ static bool verify_indexing_common(struct verifier *v, const struct indexing *x,
                        (long long)(batch + x->window_dims.count));
 }
 
-/* The type that the indices and the window's sizes, one for each kept dimension of the operand, make. */
+/* Returns the type formed by the indices and the window's sizes, one for each kept dimension of the
+ * operand. */
 static struct ir_type indexing_type(const struct indexing *x, const int64_t *window, int32_t rank)
 {
     struct ir_type type = {.element = x->operand->element, .rank = rank};

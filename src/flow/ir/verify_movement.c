@@ -1,4 +1,4 @@
-/* verify_movement.c - operations that make, place and select elements. */
+/* verify_movement.c - operations that create, move and select elements. */
 #include "flow/ir/verify.h"
 
 static bool verify_bitcast(struct verifier *v)

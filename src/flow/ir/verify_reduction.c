@@ -25,7 +25,7 @@ bool verify_window(struct verifier *v, const struct ir_window *window, int64_t r
            verify_list(v, "padding", high, rank, -IR_ELEMENTS_MAX);
 }
 
-/* Values of one shape, as many initial values, a body of two elements each. */
+/* Checks the inputs: values of one shape, as many initial values, and a body on two elements each. */
 static bool verify_inputs(struct verifier *v, uint32_t *inputs)
 {
     const struct ir_type *elements[IR_OPERANDS_MAX];
@@ -63,7 +63,7 @@ static bool verify_reduce(struct verifier *v)
     return true;
 }
 
-/* Turns the shape of *type into that of the windows over it. */
+/* Replaces the shape of *type by that of the windows over it. */
 static bool verify_window_shape(struct verifier *v, const struct ir_window *window, struct ir_type *type)
 {
     for (int32_t i = 0; i < type->rank; i++) {

@@ -1,4 +1,4 @@
-/* Effects: lists of them. */
+/* Lists of effects. */
 #include "flow/island/machine.h"
 
 struct flow_effect *flow_add(struct flow_effects *effects, enum flow_effect_kind kind)

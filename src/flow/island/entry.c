@@ -1,4 +1,4 @@
-/* Entries: checks, and faults as bytes. */
+/* Entries: validation, joining, and faults as bytes. */
 #include "flow/island/entry.h"
 
 #include <stdio.h>

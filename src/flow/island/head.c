@@ -1,4 +1,4 @@
-/* The head: who is there, and what they ask for. */
+/* The head: hosts, clients, and the dispatch of their messages. */
 #include "flow/island/head.h"
 
 #include <stdio.h>
@@ -101,7 +101,7 @@ void head_tell_client(const struct head_client *client, uint64_t peer, struct fl
     flow_send(effects, peer, &entry);
 }
 
-/* A client, and the functions that it has registered so far. */
+/* Sends a client, and the functions that it has registered so far, to a host that has joined. */
 static void head_tell_newcomer(const struct head_client *client, uint64_t peer, struct flow_effects *effects)
 {
     head_tell_client(client, peer, effects);
@@ -112,7 +112,8 @@ static void head_tell_newcomer(const struct head_client *client, uint64_t peer, 
     }
 }
 
-/* A worker from before this head keeps its number, unless another has it by now. */
+/* Whether the HELLO of a worker is acceptable. A worker of an earlier head keeps its number, unless that
+ * number is invalid or in use. */
 static bool head_host_may_come(const struct head *head, const struct flow_entry *hello)
 {
     if (!(hello->flags & ENTRY_IS_KEPT))
@@ -246,7 +247,7 @@ static void head_islands(const struct head *head, const struct head_client *clie
     }
 }
 
-/* Hands a client's message on to every live host. */
+/* Forwards a client's message to every live host. */
 static void head_forward(const struct head *head, const struct head_client *client,
                          const struct flow_event *event, struct flow_effects *effects)
 {
@@ -259,7 +260,8 @@ static void head_forward(const struct head *head, const struct head_client *clie
     }
 }
 
-/* FUNCTION: one beyond what a client may have is not there for those who call it. */
+/* FUNCTION: registers it, and forwards it to the hosts. A function beyond the client's bounds is ignored;
+ * calls of it then fail. */
 static void head_function(struct head *head, struct head_client *client, const struct flow_event *event,
                           struct flow_effects *effects)
 {
@@ -460,7 +462,7 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
         head_closed(head, event->peer, effects);
         break;
     case FLOW_TICK:
-        head->room_epoch++; /* what one has forgotten costs a second at most */
+        head->room_epoch++; /* bounds the delay to a second if some change of memory did not raise it */
         head_rejoin(head, effects);
         head_tell_progress(head, effects);
         head_judge_broken(head, effects);

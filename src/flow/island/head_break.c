@@ -1,9 +1,9 @@
-/* Connections that broke between two that live: what was on its way between them is lost.
+/* Connections that broke between two parties that still live: the messages in flight on them are lost.
  *
- * Whoever sees a connection to a host end tells the head, because what it has sent last may not have arrived.
- * Most often the host is gone, and the head hears of that too within HEAD_BREAK_NS. Otherwise the launches
- * that had both hosts in their gang at that time end, and so do the values that were being put, or moved
- * between the two. */
+ * Every party whose connection to a host ends reports this to the head, because its last messages may not
+ * have arrived. Usually the host itself is lost, and the head sees that too within HEAD_BREAK_NS. Otherwise
+ * the head ends the launches that had both hosts in their gang at the time of the break. Values that were
+ * being put, or were moving between the two, fail as well. */
 #include "flow/island/head.h"
 
 static bool head_launch_has(const struct head_launch *launch, uint32_t host)
@@ -82,7 +82,7 @@ static bool head_break_is_over(const struct head *head, int64_t broke_ns)
     return broke_ns != 0 && head->now_ns - broke_ns >= HEAD_BREAK_NS;
 }
 
-/* Whether a host has yet to come to this head, or to tell that it has a shard. */
+/* Whether a host of the value has yet to join this head, or to complete its report. */
 static bool head_object_is_to_be_told(const struct head *head, const struct head_object *object)
 {
     for (uint32_t i = 0; i < object->places->count && !object->births; i++)
@@ -91,7 +91,8 @@ static bool head_object_is_to_be_told(const struct head *head, const struct head
     return object->births != NULL;
 }
 
-/* The shards that have not come will not; those that do go again. */
+/* Fails the values whose connection broke HEAD_BREAK_NS ago and that are still incomplete; the shards that
+ * have arrived are released. */
 static void head_client_judge_broken(struct head *head, struct head_client *client,
                                      struct flow_effects *effects)
 {

@@ -1,4 +1,4 @@
-/* Programs and the scheduler: which launch gets the next ticket of its island. */
+/* Programs, and the scheduler, which decides which launch gets the next ticket of its island. */
 #include "flow/island/head.h"
 
 static void head_program_forget_plans(struct head_program *program)
@@ -37,7 +37,7 @@ void head_program_rest(struct head *head, struct head_client *client, struct hea
 {
     if (u64_map_get(&client->programs, program->id) == program)
         u64_map_remove(&client->programs, program->id);
-    if (program->references > 0) /* workers need it for launches that wait here for their turn */
+    if (program->references > 0) /* workers need its plan for the launches that are queued here */
         return;
     struct flow_entry entry = {.kind = ENTRY_PROGRAM_FREE, .client = client->id, .program = program->id};
     for (size_t h = 0; h < head->hosts.len && !client->gone; h++)
@@ -54,7 +54,7 @@ bool head_client_pays(struct head_client *client, size_t bytes)
     return true;
 }
 
-/* PROGRAM: what is wrong with it is told to those who launch it. */
+/* PROGRAM: an error in it is reported to the launches of the program. */
 void head_program(struct head *head, struct head_client *client, const struct flow_entry *entry,
                   struct str tail)
 {
@@ -106,8 +106,9 @@ static void head_launch_drop_args(struct head *head, struct head_launch *launch,
     }
 }
 
-/* Tells a client that so many more launches are over. The library's window is many times as wide, so the rest
- * may wait for a tick: telling of each launch would wake a client for nothing. */
+/* Sends PROGRESS if at least `least` launches have ended since the last one. The library's window is many
+ * times as wide, so the rest may wait for a tick: a PROGRESS for each launch would wake the client
+ * needlessly. */
 static void head_client_tell(struct head_client *client, uint64_t least, struct flow_effects *effects)
 {
     if (client->gone || client->finished - client->told < least)
@@ -117,7 +118,7 @@ static void head_client_tell(struct head_client *client, uint64_t least, struct 
               &(struct flow_entry){.kind = ENTRY_PROGRESS, .launch = client->finished});
 }
 
-/* Results that were released while their launch was queued. */
+/* Releases the results that the client had released while their launch was queued. */
 static void head_launch_release(struct head *head, struct head_launch *launch, struct flow_effects *effects)
 {
     for (uint32_t i = 0; i < launch->entry.node; i++) {
@@ -164,7 +165,7 @@ static void head_launch_fail(struct head *head, struct head_launch *launch, cons
     head_launch_end(head, launch, effects);
 }
 
-/* Whether the entry keeps the protocol: a client library that does not is cut off. */
+/* Whether the entry obeys the protocol. A client that violates it is disconnected. */
 static bool head_launch_allowed(const struct head_client *client, const struct flow_entry *entry)
 {
     uint64_t number = entry->handle & HANDLE_NUMBER;
@@ -183,7 +184,7 @@ static bool head_launch_allowed(const struct head_client *client, const struct f
     return true;
 }
 
-/* A launch beyond what its client may have fails, and leaves nothing. */
+/* Fails a launch beyond the bounds of its client; no state of it remains. */
 static void head_launch_refuse(struct head *head, struct head_client *client, const struct flow_entry *entry,
                                struct flow_effects *effects)
 {
@@ -244,7 +245,7 @@ void head_launch(struct head *head, struct head_client *client, const struct flo
     vec_push(&client->queue, launch);
 }
 
-/* Adds the bytes of `value`'s shards to what a program keeps on each device. */
+/* Adds `bytes`, the size of a shard, to what the program's results keep on each device of the map. */
 static void head_program_add_kept(struct head_program *program, const struct lower_map *map, int64_t bytes)
 {
     for (uint32_t i = 0; i < map->count; i++)
@@ -254,7 +255,8 @@ static void head_program_add_kept(struct head_program *program, const struct low
                 program->needs[k].bytes += bytes;
 }
 
-/* Finds what a launch reserves on each device: the larger of its peak and of what its results keep. */
+/* Computes the bytes that a launch reserves on each device: the larger of its peak and the size of its
+ * results. */
 static void head_program_weigh(struct head_program *program, const struct lower_map *maps, size_t map_count)
 {
     uint32_t count = 0;
@@ -282,7 +284,7 @@ static void head_program_weigh(struct head_program *program, const struct lower_
     }
 }
 
-/* The islands whose hosts have a part. */
+/* Finds the islands whose hosts have a part in the program. */
 static void head_program_find_islands(const struct head *head, struct head_program *program)
 {
     for (uint32_t h = 0; h < program->plan_count; h++) {
@@ -297,7 +299,8 @@ static void head_program_find_islands(const struct head *head, struct head_progr
     }
 }
 
-/* Lowers onto the places of today, and sends the plans. False: *fault says why not. */
+/* Lowers the program to the current places of its meshes, and sends the plans. Returns false, with the reason
+ * in *fault, if that is impossible. */
 static bool head_program_lower(struct head *head, struct head_client *client, struct head_program *program,
                                struct fault *fault, struct flow_effects *effects)
 {
@@ -366,7 +369,7 @@ static enum head_verdict head_judge_meshes(struct head *head, struct head_launch
     return HEAD_GO;
 }
 
-/* Whether an argument is the value that the program expects, on the devices of today. */
+/* Judges whether an argument is the value that the program expects, on the current devices of its mesh. */
 static enum head_verdict head_judge_arg(struct head *head, const struct head_launch *launch, uint32_t index,
                                         const struct program_value *want, struct fault *fault)
 {
@@ -415,8 +418,8 @@ static enum head_verdict head_judge_args(struct head *head, const struct head_la
     return worst;
 }
 
-/* An island that has reached its window is stamped for again when half of it is through, so that launches
- * leave in frames rather than one by one. */
+/* Whether the island is full. An island that has reached its window stays full until half of the window has
+ * ended, so that launches leave in frames rather than one by one. */
 static bool head_island_is_full(const struct head *head, struct head_island *island)
 {
     if (island->running >= head->options.window)
@@ -426,7 +429,7 @@ static bool head_island_is_full(const struct head *head, struct head_island *isl
     return island->full;
 }
 
-/* Whether an island of the program has no window left; not known before the program is lowered. */
+/* Whether an island of the program is full. The islands are not known before the program is lowered. */
 static bool head_program_is_crowded(struct head *head, const struct head_program *program)
 {
     for (size_t i = 0; i < program->islands.len; i++)
@@ -450,7 +453,7 @@ static enum head_verdict head_judge_room(struct head *head, struct head_launch *
     return late || never ? HEAD_FAIL : HEAD_WAIT;
 }
 
-/* Decides about the first launch of a client's queue. */
+/* Decides whether the first launch of a client's queue can start. */
 static enum head_verdict head_judge(struct head *head, struct head_launch *launch, struct fault *fault,
                                     struct flow_effects *effects)
 {
@@ -465,7 +468,8 @@ static enum head_verdict head_judge(struct head *head, struct head_launch *launc
                             program->program->arg_count, program->program->result_count);
         return HEAD_FAIL;
     }
-    if (head_program_is_crowded(head, program)) /* before all that costs more: most launches wait for it */
+    /* Checked before the costly conditions: the usual reason to wait. */
+    if (head_program_is_crowded(head, program))
         return HEAD_WAIT;
     enum head_verdict verdict = head_judge_meshes(head, launch, fault, effects);
     if (verdict == HEAD_GO)
@@ -495,10 +499,10 @@ static void head_launch_describe(struct head *head, struct head_launch *launch)
     }
 }
 
-/* Marks arguments that the launch is the last to name: their release rides on its entry to the same hosts. */
+/* Marks arguments that no later launch names: the launch entry carries their release to the same hosts. */
 static void head_launch_mark_ends(struct head_launch *launch)
 {
-    launch->entry.flags &= (uint8_t) ~(ENTRY_ENDS_0 | ENTRY_ENDS_1); /* a client's word of it is none */
+    launch->entry.flags &= (uint8_t) ~(ENTRY_ENDS_0 | ENTRY_ENDS_1); /* a client must not set them */
     if (launch->entry.count > ENTRY_ARGS_INLINE || !launch->program->covers)
         return;
     for (uint32_t i = 0; i < launch->entry.count; i++) {
@@ -548,7 +552,8 @@ static void head_stamp(struct head *head, struct head_launch *launch, struct flo
     head_launch_drop_args(head, launch, effects);
 }
 
-/* The next client to stamp for: of highest priority, then of least pass. Launches that fail leave at once. */
+/* Returns the client to stamp for next: the highest priority first, then the least pass. Fails launches that
+ * cannot run. */
 static struct head_client *head_pick(struct head *head, struct flow_effects *effects)
 {
     struct head_client *best = NULL;
@@ -588,12 +593,12 @@ void head_schedule(struct head *head, struct flow_effects *effects)
     while ((client = head_pick(head, effects))) {
         struct head_launch *launch = client->queue.items[client->queue_first];
         if (launch->makes_room && !head_launch_make_room(head, launch, effects))
-            return; /* a launch that has failed meanwhile has changed the order in which values leave */
+            return; /* a launch failed in the meantime and changed the order in which values are spilled */
         head_stamp(head, head_queue_pop(client), effects);
     }
 }
 
-/* The last host of the gang is through, or lost. */
+/* Ends a launch when the last host of its gang has sent DONE or is lost. */
 static void head_launch_finish(struct head *head, struct head_launch *launch, struct flow_effects *effects)
 {
     for (uint32_t k = 0; k < launch->need_count; k++) {
@@ -610,7 +615,7 @@ static void head_launch_finish(struct head *head, struct head_launch *launch, st
     }
     for (size_t i = 0; i < launch->islands.len; i++)
         head->islands.items[launch->islands.items[i]].running--;
-    if (launch->device_ns > HEAD_DEVICE_NS_MAX) /* a worker's word */
+    if (launch->device_ns > HEAD_DEVICE_NS_MAX) /* a worker's claim is not trusted */
         launch->device_ns = HEAD_DEVICE_NS_MAX;
     if (launch->device_ns)
         launch->program->estimate_ns = (3 * launch->program->estimate_ns + launch->device_ns) / 4;
@@ -643,7 +648,7 @@ void head_done(struct head *head, uint32_t host, const struct flow_entry *entry,
     uint64_t count = entry->count ? entry->count : 1, left = count;
     for (size_t i = 0; i < head->running.len && left > 0;) {
         struct head_launch *launch = head->running.items[i];
-        uint64_t before = entry->launch - launch->entry.launch; /* huge for a launch behind the range */
+        uint64_t before = entry->launch - launch->entry.launch; /* wraps to a huge number after the range */
         if (before >= count || launch->client->id != entry->client || !head_launch_leave(launch, host)) {
             i++;
             continue;
@@ -651,7 +656,7 @@ void head_done(struct head *head, uint32_t host, const struct flow_entry *entry,
         left--;
         launch->device_ns += entry->args[0] / count;
         if (launch->hosts.len == 0)
-            head_launch_finish(head, launch, effects); /* takes it off the list */
+            head_launch_finish(head, launch, effects); /* removes it from the list */
         else
             i++;
     }
@@ -673,7 +678,7 @@ void head_host_lost(struct head *head, uint32_t host, const struct fault *fault,
 {
     for (size_t i = 0; i < head->running.len; i++) {
         struct head_launch *launch = head->running.items[i];
-        bool member = false; /* also one that is through: what it has sent may not have arrived */
+        bool member = false; /* also after its DONE: messages it has sent may not have arrived */
         for (uint32_t k = 0; k < launch->need_count && !member; k++)
             member = launch->needs[k].host == host;
         head_launch_leave(launch, host);
@@ -688,7 +693,7 @@ void head_host_lost(struct head *head, uint32_t host, const struct fault *fault,
     }
 }
 
-/* Unstamped launches of a client that is gone leave without a trace: they have no tickets yet. */
+/* Frees unstamped launches of a client that has ended, without a message: they have no tickets yet. */
 void head_client_drop_queue(struct head *head, struct head_client *client)
 {
     for (; client->queue_first < client->queue.len; client->queue_first++)

@@ -1,4 +1,4 @@
-/* Virtual devices, and the physical ones below them. */
+/* Placement of virtual devices on physical ones. */
 #include "flow/island/head.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ bool head_place_alive(const struct head *head, struct lower_place place)
     return place.host < head->hosts.len && head->hosts.items[place.host].alive;
 }
 
-/* Meshes are numbered in each client: one that comes to another head keeps its numbers. */
+/* Mesh ids are unique within a client, which keeps them when it connects to another head. */
 static uint64_t head_mesh_key(uint32_t client, uint32_t id)
 {
     return (uint64_t)client << 32 | id;
@@ -71,7 +71,7 @@ struct flow_effect *head_mesh_tell(const struct head *head, const struct head_cl
     return effect;
 }
 
-/* The live device of the island with the least load that the mesh being placed does not have yet. */
+/* Finds the live device of the island with the least load that the mesh being placed does not have yet. */
 static bool head_find_device(const struct head *head, uint32_t island, struct lower_place *ret)
 {
     bool found = false;
@@ -143,7 +143,7 @@ bool head_mesh_unpark(struct head *head, struct head_mesh *mesh)
     return whole;
 }
 
-/* Fills the places that are dead or empty. */
+/* Finds devices for the places that are lost or empty. */
 static void head_mesh_place(struct head *head, struct head_mesh *mesh)
 {
     mesh->whole = true;
@@ -187,7 +187,8 @@ void head_mesh_add(struct head *head, struct head_client *client, struct head_me
     u64_map_put(&head->mesh_index, head_mesh_key(mesh->client, mesh->id), mesh);
 }
 
-/* The island named, or the one whose devices carry least; UINT32_MAX: none is large enough. */
+/* Returns the island of that name, or, without a name, the one whose devices have the least load; UINT32_MAX
+ * if none has enough devices. */
 static uint32_t head_pick_island(const struct head *head, struct str name, uint32_t devices)
 {
     uint32_t best = UINT32_MAX;
@@ -251,7 +252,8 @@ void head_mesh_new(struct head *head, struct head_client *client, const struct f
     head_mesh_tell(head, client, mesh, entry->launch, effects);
 }
 
-/* Copies the parent's places. A slice is whole where its own devices live, whatever the parent has lost. */
+/* Copies the parent's places. A slice is whole if its own devices live, even if the parent has lost
+ * others. */
 void head_slice_place(const struct head *head, struct head_mesh *slice)
 {
     slice->whole = true;

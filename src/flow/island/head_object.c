@@ -1,4 +1,4 @@
-/* Values that clients own: where they are and what they weigh. */
+/* Values that clients own: their places and memory accounting. */
 #include "flow/island/head.h"
 
 struct head_object *head_object_new(struct head_client *client, uint64_t handle,
@@ -14,7 +14,7 @@ struct head_object *head_object_new(struct head_client *client, uint64_t handle,
     return object;
 }
 
-/* Adds so many bytes for each shard where it is: on its device, or spilled on its host. */
+/* Adds `bytes` for each shard to the memory that holds it: its device's, or, if spilled, its host's. */
 static void head_object_weigh(const struct head *head, const struct head_object *object, int64_t bytes)
 {
     for (uint32_t i = 0; object->places && i < object->places->count; i++) {
@@ -113,8 +113,8 @@ static void head_release_shard(const struct head *head, uint32_t host, uint64_t 
     pack_u64(&flow_send(effects, head->hosts.items[host].peer, &entry)->tail, handle);
 }
 
-/* A shard that a host says it has. Only the one that the value has there counts: a client that puts others
- * must not bring the launch to devices that would wait for the rest. */
+/* Records a shard that a host reports. Only the shard that the value has on that host counts. Otherwise a
+ * client that puts wrong shards could start a launch on devices that would wait for the missing ones. */
 static void head_object_came(struct head *head, struct head_object *object, uint32_t host, uint32_t shard,
                              bool spilled)
 {
@@ -124,7 +124,7 @@ static void head_object_came(struct head *head, struct head_object *object, uint
         object->places->places[shard].device >= head->hosts.items[host].device_count)
         return;
     object->there[shard] = true;
-    if (spilled && !object->charged) /* before this head: its other shards follow */
+    if (spilled && !object->charged) /* from before this head: its other shards are spilled too */
         object->spilled = true;
     head->room_epoch++;
     if (--object->missing > 0)
@@ -141,7 +141,7 @@ static bool head_object_is_on(const struct head_object *object, uint32_t host)
     return false;
 }
 
-/* Hands the release on to the hosts that hold a shard; several of the same host get one entry. */
+/* Forwards the release to the hosts that hold a shard, with one entry for each host. */
 void head_object_release(struct head *head, struct head_client *client, struct head_object *object,
                          struct flow_effects *effects)
 {
@@ -168,7 +168,8 @@ void head_value_fail(const struct head_client *client, uint64_t handle, const st
     fault_encode(fault, &flow_send(effects, client->peer, &failed)->tail);
 }
 
-/* The shards that came before the head knew of their value; those of one that has no places go again. */
+/* Accounts for the shards that arrived before the head knew of their value. Releases them if the value has no
+ * places. */
 void head_value_take_early(struct head *head, struct head_object *object, struct flow_effects *effects)
 {
     for (size_t i = 0; i < object->early.len; i++) {
@@ -181,7 +182,7 @@ void head_value_take_early(struct head *head, struct head_object *object, struct
     vec_clear(&object->early);
 }
 
-/* VALUE: a handle that the client is about to put. */
+/* VALUE: the client is about to put the value of this handle. */
 void head_value(struct head *head, struct head_client *client, const struct flow_entry *entry,
                 struct str tail, struct flow_effects *effects)
 {
@@ -208,7 +209,7 @@ void head_value(struct head *head, struct head_client *client, const struct flow
     object->value = value;
     if (client->state == CLIENT_SAVES || (mesh && head_mesh_parked(mesh))) {
         fault = fault_make(FAULT_CANCELLED, 0, 0, "the value was put while its client was suspended");
-        fault.lost = true; /* it may be put again */
+        fault.lost = true; /* the client may put it again */
     } else if (!mesh || flow_sharding_verify(&value.type, &value.sharding, &mesh->shape, NULL) < 0) {
         fault = fault_make(FAULT_CANCELLED, 0, 0, "the value's mesh is not there, or does not divide it");
     } else if (entry->epoch < mesh->epoch || (!mesh->whole && !head_mesh_waits(mesh))) {
@@ -246,18 +247,17 @@ void head_put_done(struct head *head, uint32_t host, const struct flow_entry *en
         return;
     struct head_object *object = u64_map_get(&client->objects, entry->handle);
     bool known = object && (object->places || object->fault);
-    bool over = !client->tells && !client->away && /* a result that its client has not told of is released */
+    bool over = !client->tells && !client->away && /* a result that its client has not reported is released */
                 ((entry->handle & HANDLE_NUMBER) <= client->last_put || !(entry->handle & HANDLE_PUT));
     if (known && object->places) {
         bool waits = object->missing > 0;
         head_object_came(head, object, host, entry->node, entry->count != 0);
-        if (!head_object_is_on(object, host)) /* it moved there for a head before */
+        if (!head_object_is_on(object, host)) /* moved there by order of an earlier head */
             head_release_shard(head, host, entry->handle, effects);
         else if (waits && object->missing == 0 && !object->births)
             head_object_try_release(head, client, object, effects);
     } else if (known || over) {
-        head_release_shard(head, host, entry->handle,
-                           effects); /* of a value that has failed, or is released */
+        head_release_shard(head, host, entry->handle, effects); /* the value has failed, or is released */
     } else if (object || client->object_list.len < HEAD_CLIENT_OBJECTS_MAX) {
         if (!object)
             object = head_object_new(client, entry->handle, &(struct program_value){0});
@@ -274,7 +274,7 @@ void head_object_try_release(struct head *head, struct head_client *client, stru
         head_object_release(head, client, object, effects);
 }
 
-/* Values that were being put to a host that is lost will not be whole. */
+/* Fails the values that were being put, or moved, to a host that is lost, or moved from it. */
 void head_objects_lost(struct head *head, uint32_t host, const struct fault *fault,
                        struct flow_effects *effects)
 {
@@ -288,8 +288,8 @@ void head_objects_lost(struct head *head, uint32_t host, const struct fault *fau
                        (object->from && !object->there[k] && object->from->places[k].host == host);
             if (!hurt)
                 continue;
-            /* The client may wait for shards elsewhere, which were never made, or were lost on their way
-             * there (head_break.c). */
+            /* The client may be waiting for shards on other hosts that were never made, or were lost on the
+             * way (head_break.c). */
             head_object_fail(client, object, fault, effects);
             head_object_try_release(head, client, object, effects);
         }

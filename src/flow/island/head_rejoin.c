@@ -1,9 +1,9 @@
-/* A head that takes the place of a lost one: it knows nothing, and is told again by those who know.
+/* A head that replaces a lost one: it starts without state, and workers and clients report theirs.
  *
- * Workers tell their devices, whose clients they know, and which shards they have; a client tells its meshes,
- * functions, programs and values. Launches that wait for a host that has yet to come wait for rejoin_ns. A
- * client is known by its token: a worker that has another token for the same number ends what the first one
- * had, so nobody gets at values by a number alone. */
+ * Workers report their devices, the clients they know, and their shards. A client reports its meshes,
+ * functions, programs and values. Launches that need a host which has not rejoined wait up to rejoin_ns. A
+ * client is identified by its token. A worker that has another token for the same client number ends the
+ * state of the earlier client, so a number alone gives no access to values. */
 #include "flow/island/head.h"
 
 struct head_client *head_client_claim(struct head *head, const struct flow_entry *hello)
@@ -21,7 +21,7 @@ struct head_client *head_client_claim(struct head *head, const struct flow_entry
     return client;
 }
 
-/* CLIENT from a worker: it knows one from before, or (0) has told all that it has. */
+/* CLIENT from a worker: a client that the worker knew before, or (client 0) the end of its report. */
 void head_client_known(struct head *head, uint32_t host, const struct flow_entry *entry,
                        struct flow_effects *effects)
 {
@@ -43,7 +43,7 @@ void head_client_known(struct head *head, uint32_t host, const struct flow_entry
     }
 }
 
-/* Places with births; NULL: the bytes are none. */
+/* Reads places with births. Returns NULL if the bytes are malformed. */
 static struct head_places *head_places_read(struct unpack *in, uint32_t count, uint64_t **ret_births)
 {
     if (in->bad || in->left / 16 < count)
@@ -135,7 +135,7 @@ static enum head_place_state head_place_judge(const struct head *head, struct lo
                                               uint64_t birth, int64_t until_ns)
 {
     const struct head_host *host = place.host < head->hosts.len ? &head->hosts.items[place.host] : NULL;
-    if (place.host >= PLAN_HOSTS_MAX) /* it was nowhere */
+    if (place.host >= PLAN_HOSTS_MAX) /* the virtual device had no place */
         return PLACE_LOST;
     if (!host || host->vacant)
         return head->now_ns < until_ns ? PLACE_TO_COME : PLACE_LOST;
@@ -143,7 +143,7 @@ static enum head_place_state head_place_judge(const struct head *head, struct lo
                                                                                     : PLACE_LOST;
 }
 
-/* True: devices of it are lost. */
+/* Settles a kept mesh once no host of it is awaited. Returns whether devices of it are lost. */
 static bool head_mesh_settle(struct head *head, struct head_mesh *mesh)
 {
     bool lost = false, waits = false;
@@ -158,7 +158,7 @@ static bool head_mesh_settle(struct head *head, struct head_mesh *mesh)
     if (waits)
         return false;
     struct head_places *places = mesh->places;
-    if (lost) { /* values share the old ones */
+    if (lost) { /* values share the old record */
         mesh->places = head_places_new(places->count);
         memcpy(mesh->places->places, places->places, places->count * sizeof *places->places);
     }
@@ -172,7 +172,7 @@ static bool head_mesh_settle(struct head *head, struct head_mesh *mesh)
     }
     if (lost)
         head_places_unref(places);
-    for (size_t m = 0; m < head->meshes.len && lost; m++) { /* slices follow, whoever has their places now */
+    for (size_t m = 0; m < head->meshes.len && lost; m++) { /* head_mesh_remap places slices again */
         struct head_mesh *slice = head->meshes.items[m];
         const struct head_mesh *root = slice;
         while (root->parent)
@@ -254,7 +254,7 @@ void head_value_kept(struct head *head, struct head_client *client, const struct
         return;
     }
     if (memcmp(places->places, mesh->places->places, places->count * sizeof *places->places) == 0) {
-        head_places_unref(places); /* a launch takes values that are where their mesh is */
+        head_places_unref(places); /* a launch accepts values that share the record of their mesh */
         places = head_places_ref(mesh->places);
     }
     struct ir_type shard = flow_shard_type(&value.type, &value.sharding, &mesh->shape);
@@ -282,8 +282,8 @@ void head_client_told_all(struct head *head, struct head_client *client, const s
     for (size_t i = client->object_list.len; i-- > 0;) {
         struct head_object *object = client->object_list.items[i];
         bool is_new = object->handle & HANDLE_PUT && (object->handle & HANDLE_NUMBER) > client->last_put;
-        if (object->places || object->fault || is_new) /* new: its shards came before the word of it */
-            continue; /* what workers have of it alone was released while there was no head */
+        if (object->places || object->fault || is_new) /* new: its shards were reported before its VALUE */
+            continue; /* values that only workers report were released while there was no head */
         head_value_take_early(head, object, effects);
         head_object_end(head, client, object);
     }
@@ -298,7 +298,7 @@ void head_rejoin(struct head *head, struct flow_effects *effects)
         if (mesh->births)
             lost = head_mesh_settle(head, mesh) || lost;
         else if (mesh->parent && !mesh->whole && mesh->parent->whole)
-            mesh->whole = true; /* its places are its parent's, and have come */
+            mesh->whole = true; /* its places are its parent's, whose hosts have rejoined */
     }
     if (lost) {
         struct fault fault = head_lost_before();

@@ -1,14 +1,14 @@
-/* Values that leave the memory of devices for that of their hosts, and come back.
+/* Values that move from the memory of devices to that of their hosts, and return.
  *
- * A plan is made for one launch, and carried out when it is stamped, in one step of the head: each host hears
- * SPILL, then FILL, then LAUNCH, so a ticket never waits for memory. Values leave in the order of their last
- * use. Values stay that launches under way use, that the launch itself needs, or that are not whole.
- * Values that come back make room on their hosts for those that leave. */
+ * A plan is made for one launch, and carried out when the launch is stamped, in one step of the head: each
+ * host receives SPILL, then FILL, then LAUNCH, so a ticket never waits for memory. Values are spilled in the
+ * order of their last use. Values that running launches or the launch itself use are not spilled, nor are
+ * incomplete values. The host memory of values that return is available to those that are spilled. */
 #include "flow/island/head.h"
 
-/* A plan: what is wanted where, and the values that move for it. */
+/* A plan: the memory wanted on devices, and the values that move for it. */
 struct head_plan {
-    VEC(struct lower_place) devices; /* of which something is wanted */
+    VEC(struct lower_place) devices; /* on which memory is wanted */
     VEC(struct head_object *) leave, come;
     uint32_t short_count; /* devices that are still short of memory */
 };
@@ -41,7 +41,7 @@ static void plan_want_value(const struct head *head, struct head_plan *plan, con
         plan_want(head, plan, object->places->places[i], object->shard_bytes);
 }
 
-/* Finds what each device is short of. */
+/* Computes how many bytes each device lacks. */
 static void plan_measure(const struct head *head, struct head_plan *plan)
 {
     for (size_t i = 0; i < plan->devices.len; i++) {
@@ -54,7 +54,8 @@ static void plan_measure(const struct head *head, struct head_plan *plan)
     }
 }
 
-/* Adds so many bytes for each shard to what arrives in the memory of its host. False: a host has no room. */
+/* Adds `bytes` for each shard to the memory that its host will need. Returns false if a host then lacks
+ * space. */
 static bool plan_arrive(const struct head *head, const struct head_object *object, int64_t bytes)
 {
     bool fits = true;
@@ -111,7 +112,7 @@ static void plan_end(const struct head *head, struct head_plan *plan, const stru
     vec_done(&plan->come);
 }
 
-/* Whether a value on devices may leave them, and one of those that are short of memory would gain. */
+/* Whether a value on devices may be spilled, and would free memory on a device that lacks it. */
 static bool plan_may_leave(const struct head *head, const struct head_object *object)
 {
     if (object->running > 0 || object->planned || object->parked || object->fault || object->births ||
@@ -144,8 +145,8 @@ static void plan_leave(const struct head *head, struct head_plan *plan, struct h
     }
 }
 
-/* Whether a device is short of more than may leave it. Where that is so, as when launches under way use all
- * of it, no value need be looked at. */
+/* Whether a device lacks more than spilling can free, for example because running launches use all of it.
+ * Then no value need be examined. */
 static bool plan_is_vain(const struct head *head, const struct head_plan *plan)
 {
     for (size_t i = 0; i < plan->devices.len; i++) {
@@ -157,7 +158,7 @@ static bool plan_is_vain(const struct head *head, const struct head_plan *plan)
     return false;
 }
 
-/* Chooses the values that leave; false: not enough may. */
+/* Chooses the values to spill. Returns false if they do not free enough. */
 static bool plan_choose(const struct head *head, struct head_plan *plan)
 {
     if (plan->short_count > 0 && plan_is_vain(head, plan))
@@ -175,7 +176,7 @@ static bool plan_choose(const struct head *head, struct head_plan *plan)
 
 /* --- carrying out --------------------------------------------------------------------------------------- */
 
-/* Entries that are being made, one for each host. */
+/* Sends SPILL or FILL with the handles of `objects`, one entry to each host of their places. */
 static void head_say(const struct head *head, enum entry_kind kind, struct head_object *const *objects,
                      size_t count, struct flow_effects *effects)
 {
@@ -243,9 +244,9 @@ bool head_launch_make_room(struct head *head, struct head_launch *launch, struct
     return fits;
 }
 
-/* --- looking -------------------------------------------------------------------------------------------- */
+/* --- checks --------------------------------------------------------------------------------------------- */
 
-/* Whether the launch runs as memory is now. */
+/* Whether the launch fits into the memory as it is, with all its arguments on devices. */
 static bool head_launch_fits_now(const struct head *head, const struct head_launch *launch)
 {
     const struct head_program *program = launch->program;
@@ -278,8 +279,8 @@ bool head_launch_finds_room(struct head *head, struct head_launch *launch)
     return launch->makes_room;
 }
 
-/* The device that a plan is short of: one that could never hold what is wanted, or else the first. NULL: none
- * is short. */
+/* Returns a device that lacks memory in a plan: preferably one that could never hold what is wanted,
+ * otherwise the first. NULL if no device lacks any. */
 static const struct lower_place *plan_lacks(const struct head *head, const struct head_plan *plan,
                                             bool *ret_never)
 {
@@ -325,9 +326,9 @@ bool head_launch_lacks(const struct head *head, const struct head_launch *launch
     return place != NULL;
 }
 
-/* --- values that come ----------------------------------------------------------------------------------- */
+/* --- new values ----------------------------------------------------------------------------------------- */
 
-/* Whether the hosts of its places have room for the value. No shard of it is larger than a device. */
+/* Whether the hosts of the value's places have the memory for it. No shard of it is larger than a device. */
 static bool hosts_have_room(const struct head *head, const struct head_object *object)
 {
     bool fits = plan_arrive(head, object, object->shard_bytes);
@@ -356,7 +357,7 @@ void head_object_admit_kept(struct head *head, struct head_object *object, struc
 {
     struct fault fault;
     if (object->spilled ||
-        !head_object_admit(head, object, &fault)) /* what is there is charged, fit or not */
+        !head_object_admit(head, object, &fault)) /* existing values are charged in any case */
         head_object_charge(head, object);
     if (object->spilled)
         head_object_tell_spilled(head, object, effects);
@@ -384,7 +385,7 @@ void head_launch_end_use(struct head *head, const struct head_launch *launch)
 {
     for (uint32_t i = 0; i < launch->entry.count && !launch->client->gone; i++) {
         struct head_object *object = u64_map_get(&launch->client->objects, launch->args[i]);
-        if (!object || object->running == 0) /* released meanwhile, or put anew by that name */
+        if (!object || object->running == 0) /* released in the meantime, or a new value of that handle */
             continue;
         object->running--;
         head_object_count_idle(head, object, 1);

@@ -1,4 +1,4 @@
-/* The head's status: rows of what it has. */
+/* The rows of the head's status. */
 #include "flow/island/head.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void status_add_host(struct flow_status *status, const struct head_host *
     }
 }
 
-/* The number of calls of a program, and the name of the function that the first one calls. */
+/* Sets the number of calls of a program, and the name of the function that its first call names. */
 static void status_name_program(struct flow_status_program *row, const struct head_client *client,
                                 const struct program *program)
 {
@@ -55,7 +55,7 @@ static void status_name_program(struct flow_status_program *row, const struct he
     }
 }
 
-/* A program, for the choice of those that have used most. */
+/* A program, for the selection of those that have used the most device time. */
 struct status_choice {
     const struct head_client *client;
     const struct head_program *program;

@@ -1,16 +1,16 @@
-/* Clients that leave their devices for a while.
+/* Clients that give up their devices for a while.
  *
- *     RUNS → DRAINS        a watcher asks for it; the client is told to put nothing more, and answers
+ *     RUNS → DRAINS        on request of a watcher; the client is told to stop putting values, and confirms
  *     DRAINS → SAVES       its launches are over, its values are whole; hosts write the shards outside memory
- *     SAVES → SUSPENDED    every host has answered; devices and memory are free for others
- *     SUSPENDED → RUNS     a watcher asks for it, and there is room for all that the client has
+ *     SAVES → SUSPENDED    every host has answered; devices and memory are free for other clients
+ *     SUSPENDED → RUNS     on request of a watcher, if there is space for all that the client has
  *     DRAINS, SAVES → RUNS
- *                          the time is over, a host cannot save, or a watcher asks for it: what is saved is
- *                          loaded where it was
+ *                          the time has expired, a host cannot save, or a watcher resumes the client: saved
+ *                          shards are loaded in their old places
  *
- * Launches stay in the queue meanwhile, and get no ticket. Handles stay: once the client runs again, its
- * meshes are on other devices, values that were on them have moved along, and each shard comes as one that is
- * put. */
+ * Launches stay queued meanwhile, and get no ticket. Handles stay valid. When the client runs again, its
+ * meshes are on other devices, and the values on them have moved with them. Each shard counts as arriving, as
+ * if it were being put. */
 #include "flow/island/head.h"
 
 static void head_suspend_state(struct head *head, struct head_client *client, enum head_client_state state)
@@ -22,7 +22,7 @@ static void head_suspend_state(struct head *head, struct head_client *client, en
 
 /* --- moving --------------------------------------------------------------------------------------------- */
 
-/* MOVE entries that are being made, one for each host. */
+/* MOVE entries under construction, one for each host. */
 struct head_moves {
     struct buf *of_host;
     size_t host_count;
@@ -33,7 +33,7 @@ static struct head_moves head_moves_begin(const struct head *head)
     return (struct head_moves){mem_alloc(head->hosts.len * sizeof(struct buf) + 1), head->hosts.len};
 }
 
-/* Each shard of the value goes from its host to the one that it has now. */
+/* Adds the moves of each shard of the value from its host in `from` to the host of its current place. */
 static void head_moves_add(const struct head *head, struct head_moves *moves,
                            const struct head_object *object, const struct head_places *from)
 {
@@ -110,7 +110,7 @@ void head_client_stopped(struct head_client *client, const struct flow_entry *en
         client->stopped = true;
 }
 
-/* Whether nothing of the client is under way. */
+/* Whether no launch, put or report of the client is in progress. */
 static bool head_client_rests(const struct head *head, const struct head_client *client)
 {
     if (!client->stopped || client->running > 0 || client->tells)
@@ -138,7 +138,7 @@ static void head_client_begin_save(struct head *head, struct head_client *client
     }
 }
 
-/* All that the client has is saved: others may have its devices and its memory. */
+/* Frees the client's devices and memory for others, after all its values have been saved. */
 static void head_client_park(struct head *head, struct head_client *client, struct flow_effects *effects)
 {
     head_suspend_state(head, client, CLIENT_SUSPENDED);
@@ -149,7 +149,7 @@ static void head_client_park(struct head *head, struct head_client *client, stru
             head_mesh_park(head, head->meshes.items[m]);
     for (size_t i = client->object_list.len; i-- > 0;) {
         struct head_object *object = client->object_list.items[i];
-        if (!object->places) /* of a launch that waits */
+        if (!object->places) /* the result of a queued launch */
             continue;
         head_object_uncharge(head, object);
         object->spilled = false;
@@ -165,12 +165,13 @@ static void head_client_park(struct head *head, struct head_client *client, stru
     }
 }
 
-/* The client runs on, where it was. */
+/* Ends a suspension early: the client continues in its old places. */
 static void head_suspend_revert(struct head *head, struct head_client *client, const struct fault *fault,
                                 struct flow_effects *effects)
 {
     struct head_moves moves = head_moves_begin(head);
-    /* A host may hear of SAVE only after it has got values that the client puts when it runs again. */
+    /* Sent first without a tail: a host may receive SAVE after values that the client puts when it runs
+     * again. */
     for (size_t h = 0; h < head->hosts.len && client->state == CLIENT_SAVES; h++)
         if (head->hosts.items[h].alive)
             flow_send(effects, head->hosts.items[h].peer,
@@ -185,7 +186,7 @@ static void head_suspend_revert(struct head *head, struct head_client *client, c
     }
     head_moves_send(head, client, &moves, effects);
     for (size_t i = 0; i < client->object_list.len && client->state == CLIENT_SAVES; i++)
-        if (client->object_list.items[i]->spilled) /* hosts have forgotten it with MOVE */
+        if (client->object_list.items[i]->spilled) /* MOVE has cleared this on the hosts */
             head_object_tell_spilled(head, client->object_list.items[i], effects);
     head_suspend_state(head, client, CLIENT_RUNS);
     flow_send(effects, client->peer, &(struct flow_entry){.kind = ENTRY_RESUME});
@@ -228,7 +229,7 @@ void head_suspend_end(struct head *head, struct head_client *client)
     head_suspend_state(head, client, CLIENT_RUNS);
 }
 
-/* Answers a watcher once no client of the name is on its way. */
+/* Answers a watcher once no client of the account is draining or saving. */
 static void head_suspend_answer(const struct head *head, struct head_watcher *watcher,
                                 struct flow_effects *effects)
 {
@@ -282,7 +283,8 @@ void head_suspend_go(struct head *head, struct flow_effects *effects)
 
 /* --- resuming ------------------------------------------------------------------------------------------- */
 
-/* Puts the client's meshes on devices of today; false: *fault says which one has too few. */
+/* Puts the client's meshes on devices that are available now. Returns false if one cannot be placed; *fault
+ * names it. */
 static bool head_client_place(struct head *head, const struct head_client *client, struct fault *fault)
 {
     for (size_t m = 0; m < head->meshes.len; m++) { /* parents come before their slices */
@@ -308,7 +310,7 @@ static bool head_client_place(struct head *head, const struct head_client *clien
     return true;
 }
 
-/* Moves the values along with their meshes, and counts their memory. */
+/* Moves the values to the new places of their meshes, and charges their memory. */
 static void head_client_charge(struct head *head, const struct head_client *client)
 {
     for (size_t i = 0; i < client->object_list.len; i++) {
@@ -321,12 +323,12 @@ static void head_client_charge(struct head *head, const struct head_client *clie
             object->places = head_places_ref(mesh->places);
         }
         struct fault full;
-        if (!head_object_admit(head, object, &full)) /* head_memory_fits says so */
+        if (!head_object_admit(head, object, &full)) /* head_memory_fits then reports it */
             head_object_charge(head, object);
     }
 }
 
-/* Whether no device has more than its memory. */
+/* Whether no device is charged more than its memory. */
 static bool head_memory_fits(const struct head *head, struct fault *fault)
 {
     for (size_t h = 0; h < head->hosts.len; h++) {
@@ -344,7 +346,7 @@ static bool head_memory_fits(const struct head *head, struct fault *fault)
     return true;
 }
 
-/* Takes back what head_client_place and head_client_charge have done. */
+/* Reverts head_client_place and head_client_charge. */
 static void head_client_unplace(struct head *head, const struct head_client *client)
 {
     for (size_t i = 0; i < client->object_list.len; i++) {
@@ -399,7 +401,7 @@ static void head_client_go_on(struct head *head, struct head_client *client, str
     flow_send(effects, client->peer, &(struct flow_entry){.kind = ENTRY_RESUME});
 }
 
-/* Resumes a client; false: *fault says what there is no room for, and all is as before. */
+/* Resumes a client. Returns false, and changes nothing, if there is no space; *fault says for what. */
 static bool head_client_resume(struct head *head, struct head_client *client, struct fault *fault,
                                struct flow_effects *effects)
 {

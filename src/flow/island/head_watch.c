@@ -1,8 +1,8 @@
-/* Watchers of the head: accounts by name, the status, and traces on their way from hosts to those who asked.
+/* Watchers of the head: accounts by name, the status, and traces from hosts to watchers.
  *
- * A watcher that ends its trace still gets what was recorded before: the head tells every host the next
- * epoch, a host answers with its last records, and the watcher hears the end once all have answered or are
- * gone. */
+ * A watcher that ends its trace still receives what was recorded before. The head sends the next epoch to
+ * every host, and each host answers with its last records. The watcher receives the end of the trace once all
+ * hosts have answered or are lost. */
 #include "flow/island/head.h"
 
 enum { WATCHERS_MAX = 16 };
@@ -134,7 +134,7 @@ void head_account_launch(struct head *head, const struct head_launch *launch, bo
     head_trace_add(head, &record, effects);
 }
 
-/* Ends the traces that wait for no host any more. */
+/* Ends the traces that no longer wait for a host. */
 static void head_trace_settle(struct head *head, struct flow_effects *effects)
 {
     for (size_t i = 0; i < head->watchers.len; i++) {
@@ -160,7 +160,7 @@ static void head_trace_tell(const struct head *head, uint32_t host, struct flow_
 void head_trace(struct head *head, uint32_t host, const struct flow_event *event,
                 struct flow_effects *effects)
 {
-    if (event->entry->epoch > head->trace_epoch) /* a worker's word */
+    if (event->entry->epoch > head->trace_epoch) /* a worker's claim is not trusted */
         return;
     head_trace_forward(head, host, (int64_t)event->entry->args[0], event->tail, effects);
     if (event->entry->epoch > head->hosts.items[host].trace_epoch)
@@ -238,7 +238,7 @@ static void head_trace_begin(struct head *head, struct head_watcher *watcher, st
     }
 }
 
-/* TRACE of a watcher: it begins, or ends. */
+/* TRACE of a watcher: begins or ends its trace. */
 static void head_watch_trace(struct head *head, struct head_watcher *watcher, bool begins,
                              struct flow_effects *effects)
 {

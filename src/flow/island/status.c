@@ -1,4 +1,4 @@
-/* The status of a head as bytes: one walk over the fields writes them or reads them. */
+/* The binary form of a head's status. One walk over the fields either writes or reads them. */
 #include "flow/island/status.h"
 
 #include "flow/ir/pack.h"
@@ -22,7 +22,7 @@ void flow_histogram_add(struct flow_histogram *histogram, int64_t time_ns)
         }
 }
 
-/* Writes to `out`, or where that is NULL reads from `in`. */
+/* Writes to `out`, or reads from `in` if `out` is NULL. */
 struct status_walk {
     struct buf *out;
     struct unpack in;
@@ -64,7 +64,7 @@ static void walk_text(struct status_walk *walk, char text[STATUS_NAME_MAX + 1])
         memcpy(text, bytes, len);
 }
 
-/* The length of a list, of which a row takes `size` bytes at least. */
+/* Writes or reads the length of a list whose rows take at least `size` bytes each. */
 static uint32_t walk_count(struct status_walk *walk, size_t count, size_t size)
 {
     if (!walk->out)
@@ -168,7 +168,7 @@ static void walk_program(struct status_walk *walk, struct flow_status_program *p
     walk_u64(walk, &program->estimate_ns);
 }
 
-/* Walks a list; on reading it grows row by row, and stops where the bytes end. */
+/* Walks a list. When reading, the list grows row by row, and the walk stops at the end of the bytes. */
 #define WALK_LIST(walk, list, least, call)                                                                   \
     for (uint32_t count_ = walk_count(walk, (list)->len, least), i = 0; i < count_ && !(walk)->in.bad;       \
          i++) {                                                                                              \
@@ -201,7 +201,7 @@ void flow_status_encode(const struct flow_status *status, struct buf *out)
 {
     buf_add_str(out, STR("PHXT"));
     pack_u32(out, STATUS_VERSION);
-    struct flow_status copy = *status; /* the walk writes nothing to it, but could */
+    struct flow_status copy = *status; /* the walk does not write to it here, but takes no const */
     walk_status(&(struct status_walk){.out = out}, &copy);
 }
 

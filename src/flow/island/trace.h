@@ -1,8 +1,9 @@
-/* trace.h - what hosts and the head have done, and when: the tail of TRACE (entry.h).
+/* trace.h - timed records of the work of hosts and head: the tail of TRACE (entry.h).
  *
- * A machine records only while the head has told it to, and sends its records as soon as it has
- * TRACE_BATCH of them, at each tick, and at every word of the head about tracing; so what it holds is
- * bounded. Times are those of the machine's own clock, begin <= end. The tail is whole records of 64 bytes.
+ * A machine records only while the head has told it to. It sends its records when TRACE_BATCH of them have
+ * accumulated, at each tick, and at every TRACE entry from the head, so the records it holds are bounded.
+ * Times are those of the machine's own clock, begin <= end. The tail is a sequence of whole records of 64
+ * bytes.
  */
 #ifndef PHX_FLOW_ISLAND_TRACE_H
 #define PHX_FLOW_ISLAND_TRACE_H
@@ -15,16 +16,16 @@
 
 enum { TRACE_BATCH = 1024 };
 
+/* The fields that each kind sets besides client, the times, and launch (0 for PUT and FETCHED). */
 enum trace_kind {
     TRACE_NONE,
-    TRACE_RUN,      /* device, program, node, handle: function; failed: it failed */
-    TRACE_SENT,     /* to host `peer`: bytes of the launch's message `node` */
-    TRACE_RECEIVED, /* from a host: the same */
-    TRACE_PUT,      /* a client has put shard `node` of value `handle`: bytes */
-    TRACE_FETCHED,  /* a client was sent it */
-    TRACE_WAIT,     /* head: from a launch's arrival until its ticket; failed: it got none */
-    /* Head: from the ticket, `handle`, until all hosts were through; bytes: device time in ns. */
-    TRACE_LAUNCH,
+    TRACE_RUN,      /* a function ran: device, program, node, handle: function; failed: the run failed */
+    TRACE_SENT,     /* message `node` of a launch to host `peer`: program, bytes */
+    TRACE_RECEIVED, /* message `node` of a launch from host `peer`: program, bytes */
+    TRACE_PUT,      /* a client put shard `node` of value `handle`: bytes */
+    TRACE_FETCHED,  /* a client fetched shard `node` of value `handle`: bytes */
+    TRACE_WAIT,     /* head: from a launch's arrival to its ticket: program; failed: it got no ticket */
+    TRACE_LAUNCH,   /* head: from ticket `handle` to the last DONE: program, bytes: device time in ns */
     TRACE_KINDS,
 };
 
@@ -43,13 +44,13 @@ struct trace_list {
     VEC(struct trace_record) records;
 };
 
-/* The number of records in a tail; a rest that is no whole record does not count. */
+/* Returns the number of records in a tail. An incomplete record at the end does not count. */
 static inline size_t trace_count(struct str tail)
 {
     return tail.len / sizeof(struct trace_record);
 }
 
-/* Reads record `i` < trace_count(tail). False: its kind is unknown, or it ends before it begins. */
+/* Reads record `i` < trace_count(tail). Returns false if its kind is unknown or it ends before it begins. */
 static inline bool trace_at(struct str tail, size_t i, struct trace_record *ret_record)
 {
     struct trace_record record;

@@ -1,4 +1,4 @@
-/* A worker: who it talks to, functions, programs. */
+/* A worker: its peers, functions and programs. */
 #include "flow/island/worker.h"
 
 struct worker *worker_new(const char *island, const char *address, uint32_t devices, uint64_t device_bytes)
@@ -73,7 +73,7 @@ void worker_function_rest(struct worker *worker, struct worker_function *functio
         worker_function_drop(worker, function, effects);
 }
 
-/* Ends what a client owns, and leaves what runs to end by itself. */
+/* Ends all that a client owns. Its running instances end by themselves. */
 static void worker_client_strip(struct worker *worker, struct worker_client *client,
                                 struct flow_effects *effects)
 {
@@ -179,7 +179,7 @@ void worker_free(struct worker *worker, struct flow_effects *effects)
     mem_free(worker);
 }
 
-/* Lets a guest in, or out; false: the head has yet to tell who it is. */
+/* Binds or disconnects a guest. Returns false if that must wait for more from the head. */
 static bool worker_admit(struct worker *worker, const struct worker_guest *guest,
                          struct flow_effects *effects)
 {
@@ -187,7 +187,7 @@ static bool worker_admit(struct worker *worker, const struct worker_guest *guest
     if (worker->secret == 0)
         return false;
     const struct worker_client *client = worker_client(worker, hello->client);
-    if (client && client->token == 0) /* a peer has named it, the head has not */
+    if (client && client->token == 0) /* known only from another host; the head's CLIENT is still to come */
         return false;
     if (hello->client == 0 && hello->args[0] == worker->secret) {
         struct flow_effect *bind = flow_add(effects, FLOW_BIND);
@@ -247,7 +247,8 @@ static void worker_client_entry(struct worker *worker, const struct flow_entry *
             worker_client_end(worker, client, effects);
         return;
     }
-    /* Another one has the number of a client that the head before has known: no value is handed on. */
+    /* The number now belongs to another client than under the earlier head, which must not get at its
+     * values. */
     if (client && !client->gone && client->token != 0 && client->token != entry->args[0])
         worker_client_end(worker, client, effects);
     client = worker_client(worker, entry->client);
@@ -332,8 +333,8 @@ static void worker_meet(struct worker *worker, const struct flow_event *event, s
     buf_add_str(&meet->tail, event->tail);
 }
 
-/* The head has told its secret: what is here for launches and moves of others is dropped, with the clients
- * that only another head has known. */
+/* Drops, once the head has sent its secret, the early data and moved objects of other heads, and the clients
+ * that only another head knew. */
 static void worker_forget_other_heads(struct worker *worker, struct flow_effects *effects)
 {
     worker_launches_forget(worker);
@@ -443,7 +444,7 @@ static void worker_compiled(struct worker *worker, const struct flow_event *even
     struct worker_function *function = client ? u64_map_get(&client->functions, event->handle) : NULL;
     if (event->executable)
         worker->load[event->reused ? LOAD_REUSED : LOAD_COMPILED]++;
-    if (!function) { /* its client went in the meantime */
+    if (!function) { /* its client has ended in the meantime */
         if (event->executable)
             flow_add(effects, FLOW_DROP)->executable = event->executable;
         for (size_t i = 0; i < worker->orphans.len; i++)
@@ -475,7 +476,7 @@ static void worker_hello(const struct worker *worker, struct flow_effects *effec
     buf_add_str(&effect->tail, str_from(worker->address));
 }
 
-/* Tells a head that takes the place of a lost one what is here. */
+/* Reports this worker's state to a head that replaces a lost one. */
 static void worker_tell_kept(const struct worker *worker, struct flow_effects *effects)
 {
     for (size_t c = 0; c < worker->clients.len; c++) {
@@ -500,7 +501,8 @@ static void worker_tell_kept(const struct worker *worker, struct flow_effects *e
     flow_send(effects, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_CLIENT, .flags = ENTRY_IS_KEPT});
 }
 
-/* Greets a head; one that takes the place of a lost one once all launches of the lost one are over. */
+/* Sends HELLO to a head. A head that replaces a lost one is greeted once all launches of the lost one are
+ * over. */
 static void worker_greet(struct worker *worker, struct flow_effects *effects)
 {
     bool runs = false;
@@ -540,11 +542,11 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
             worker->rejoins = true;
             worker->traces = false;
             vec_clear(&worker->traced.records);
-            worker->secret = 0; /* peers are let in again once the next head has told its own */
+            worker->secret = 0; /* peers are admitted again once the next head has sent its own */
             worker_launches_lost(worker, effects);
             worker_suspensions_lost(worker, effects);
         }
-        if (event->peer == peer_host((uint32_t)event->peer)) { /* what was sent last may be lost */
+        if (event->peer == peer_host((uint32_t)event->peer)) { /* its last messages may be lost */
             window_host_lost(worker, (uint32_t)event->peer);
             struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN};
             down.node = (uint32_t)event->peer;

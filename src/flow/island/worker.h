@@ -1,7 +1,8 @@
 /* worker.h - the state of a worker; private to src/flow/island.
  *
- * A cell is a future: empty, then a tensor or a fault. Objects and instances share cells by reference, so an
- * argument costs nothing and a result is where its object is.
+ * A cell is a future: empty at first, then settled with a tensor or a fault. Objects and instances share
+ * cells by reference, so binding an argument copies nothing, and a result appears in its object without a
+ * transfer.
  */
 #ifndef PHX_FLOW_ISLAND_WORKER_H
 #define PHX_FLOW_ISLAND_WORKER_H
@@ -13,34 +14,34 @@
 #include "flow/lower/lower.h"
 
 enum {
-    WORKER_CLIENT_OBJECTS_MAX = 1 << 21, /* the head lets it have half as many */
-    WORKER_GONE_MAX = 1 << 14,           /* clients that are gone and remembered: late messages name them */
+    WORKER_CLIENT_OBJECTS_MAX = 1 << 21, /* values of one client; twice HEAD_CLIENT_OBJECTS_MAX */
+    WORKER_GONE_MAX = 1 << 14,           /* ended clients remembered, because late messages may name them */
     WORKER_WINDOW = 64 << 20,            /* bytes of shards that move at a time */
-    WORKER_WINDOW_SHARDS = 256,          /* and so many of them */
+    WORKER_WINDOW_SHARDS = 256,          /* number of shards that move at a time */
 };
-#define WORKER_SENT_NS                                                                                       \
-    (INT64_C(10) * 1000 * 1000 * 1000) /* how long a host may take to say that one has come */
+/* How long a sent shard counts against the window without a confirmation from its new host. */
+#define WORKER_SENT_NS (INT64_C(10) * 1000 * 1000 * 1000)
 
 struct instance;
 
-/* A step of an instance, or a client, that waits for a cell. */
+/* A waiter for a cell: a step of an instance, or a FETCH of a client. */
 struct cell_waiter {
-    struct instance *instance; /* NULL: the client wants the shard */
+    struct instance *instance; /* NULL: a client, whose FETCH is in `fetch` */
     uint32_t step;
     struct flow_entry fetch;
 };
-/* Where the tensor of a cell is. One that is saved leaves the cell empty until it has been loaded. */
+/* The location of a cell's tensor. A saved cell is empty until it has been loaded. */
 enum cell_home { CELL_IN_MEMORY, CELL_SAVING, CELL_SAVED, CELL_QUEUED, CELL_LOADING };
 struct cell {
     uint32_t references;
     enum cell_home home;
-    uint64_t saved_bytes;      /* SAVED, QUEUED, LOADING: of the tensor */
-    void *saved;               /* what the host's SAVED has given */
-    struct worker_move *moves; /* that wait for it to be in memory */
+    uint64_t saved_bytes;      /* SAVED, QUEUED, LOADING: size of the tensor */
+    void *saved;               /* SAVED, QUEUED, LOADING: the saved form from FLOW_SAVED */
+    struct worker_move *moves; /* moves that wait until the tensor is in memory */
     struct tensor *tensor;
-    struct fault *fault; /* both NULL: empty */
-    uint64_t put_bytes;  /* of a tensor that a client has put */
-    /* Most cells are waited for by one step. The others are in `waiters`. */
+    struct fault *fault; /* tensor and fault both NULL: the cell is empty */
+    uint64_t put_bytes;  /* size of a tensor that a client has put; 0 otherwise */
+    /* The first step that waits; most cells have only one. Further waiters are in `waiters`. */
     struct instance *first;
     uint32_t first_step;
     VEC(struct cell_waiter) waiters;
@@ -53,9 +54,9 @@ struct worker_shard {
 struct worker_object {
     uint64_t handle;
     size_t index;  /* in its client's list */
-    bool released; /* as soon as it has been put, it goes */
-    bool spilled;  /* the head counts it in host memory */
-    uint64_t head; /* the secret of the head that has moved it here; 0: none has */
+    bool released; /* released before it was put; it ends when it has been put */
+    bool spilled;  /* the head charges it to host memory */
+    uint64_t head; /* the secret of the head that has moved the object here; 0: none has */
     VEC(struct worker_shard) shards;
 };
 
@@ -72,11 +73,11 @@ struct worker_function {
 struct worker_program {
     uint32_t id;
     struct plan *plan;
-    uint32_t references; /* its client's table, instances */
-    VEC(uint32_t) recvs; /* RECV steps; their tags ascend */
+    uint32_t references; /* of its client's table and of instances */
+    VEC(uint32_t) recvs; /* RECV steps in ascending order of their tags */
 };
 
-struct early_data { /* came before the launch that waits for it */
+struct early_data { /* DATA that arrived before its LAUNCH */
     struct flow_entry entry;
     struct buf tail;
 };
@@ -85,16 +86,16 @@ struct instance {
     struct list_node node; /* of the worker's list */
     uint32_t client;
     uint64_t launch;
-    uint64_t head;                  /* the secret of the head that has launched it */
-    struct worker_program *program; /* NULL: not launched yet, has early data alone */
-    struct cell **cells;            /* of each slot; the arrays below are behind it in the same piece */
-    struct tensor **made;           /* of each slot: written in part */
-    uint32_t *uses, *writers;       /* of each slot: still to come */
-    uint32_t *pending;              /* of each step: cells that it waits for */
-    bool *done;                     /* of each step */
+    uint64_t head;                  /* the secret of the head that has stamped the launch */
+    struct worker_program *program; /* NULL: the LAUNCH has not arrived; only early data has */
+    struct cell **cells;            /* by slot; owns one allocation with the five arrays below */
+    struct tensor **made;           /* by slot: a tensor that is partly written */
+    uint32_t *uses, *writers;       /* by slot: reads and writes still to come */
+    uint32_t *pending;              /* by step: empty cells that it waits for */
+    bool *done;                     /* by step */
     uint32_t left;                  /* steps that are not done */
     int64_t device_ns;
-    struct fault *lost;
+    struct fault *lost; /* why the gang is incomplete; NULL: it is complete */
     VEC(struct early_data) early;
 };
 
@@ -108,16 +109,16 @@ struct worker_device {
     bool busy;
     struct instance *running;
     struct worker_function *function;
-    int64_t started_ns;        /* of what runs */
-    uint64_t busy_ns, told_ns; /* of runs that are over; what the head was told last */
+    int64_t started_ns;        /* of the current run */
+    uint64_t busy_ns, told_ns; /* total of completed runs; total last reported to the head */
 };
 
 struct worker_client {
     uint32_t id;
-    uint64_t token; /* 0: another host has named the client, the head is about to */
+    uint64_t token; /* 0: known only from another host's message; the head's CLIENT is still to come */
     uint64_t last_launch;
-    bool gone; /* what runs ends */
-    uint32_t suspension, saves; /* the head's number of it; saves that are under way */
+    bool gone;                  /* ended; freed after its last instance */
+    uint32_t suspension, saves; /* the head's number of the suspension, 0: none; saves in progress */
     uint64_t saved_bytes;
     struct fault save_fault;
     uint32_t instances;
@@ -127,38 +128,38 @@ struct worker_client {
     VEC(struct worker_program *) program_list;
 };
 
-/* A save or load under way; holds a reference to its cell. */
+/* A save or load in progress; holds a reference to its cell. */
 struct worker_transfer {
     uint32_t client;
-    struct cell *cell; /* NULL: the place is free */
+    struct cell *cell; /* NULL: this number is free */
 };
-/* A shard that goes to memory, here or on another host. Holds a reference to its cell. */
+/* An order to bring a shard into memory, here or on another host. Holds a reference to the shard's cell. */
 struct worker_move {
     struct worker_move *next; /* of the same cell */
     uint32_t client, shard, to;
     uint64_t handle;
-    bool quiet; /* the head is not told */
+    bool quiet; /* no PUT_DONE is sent to the head */
 };
 
 /* A shard on its way to another host. */
 struct worker_sent {
     uint32_t to, shard;
     uint64_t handle;
-    uint64_t
-        load; /* shards that share a tensor have its number; one of them counts its bytes, the others 0 */
+    /* Shards that share a tensor have the same number; one of them counts its bytes, the others 0. */
+    uint64_t load;
     uint64_t bytes;
     int64_t since_ns;
 };
-/* The shards that move at a time (worker_window.c). */
+/* The shards that move at present, and their limit (worker_window.c). */
 struct worker_window {
     uint64_t next_load;
-    size_t loading;                    /* shards */
-    uint64_t bytes, most;              /* that are being loaded, or on their way; how many may be */
-    VEC(struct worker_transfer) loads; /* that wait, with cells QUEUED */
+    size_t loading;                    /* shards that are being loaded */
+    uint64_t bytes, most;              /* bytes being loaded or on their way; limit of these bytes */
+    VEC(struct worker_transfer) loads; /* loads that wait; their cells are QUEUED */
     VEC(struct worker_sent) sent;
 };
 
-/* A connection whose hello names a client, or a secret, that the head has yet to tell of. */
+/* A connection whose HELLO_PEER cannot be checked before the head has sent more. */
 struct worker_guest {
     uint64_t peer;
     struct flow_entry hello;
@@ -168,35 +169,35 @@ struct worker {
     char *island, *address;
     uint32_t host, incarnation, device_count;
     uint64_t birth; /* given by the head */
-    bool rejoins;   /* the head is lost, or back and yet to be greeted */
-    bool greets;    /* a head is there, and is greeted once nothing runs */
+    bool rejoins;   /* the head is lost, or its replacement has not been greeted yet */
+    bool greets;    /* a head is connected, and receives HELLO once no launch runs */
     uint64_t device_bytes, host_bytes, secret, place;
     struct worker_device *devices;
     VEC(struct worker_client *) clients;
     struct u64_map client_index;
-    struct u64_map gone; /* ids of clients that are gone, as themselves; the latest WORKER_GONE_MAX */
+    struct u64_map gone; /* ids of the last WORKER_GONE_MAX ended clients, each mapped to itself */
     VEC(uint32_t) gone_list;
-    uint32_t gone_next; /* the oldest one of a full list */
+    uint32_t gone_next; /* index of the oldest id in a full list */
     struct list_node instances;
-    VEC(struct device_turn) ready; /* steps to do at once */
+    VEC(struct device_turn) ready; /* COPY and SEND steps that can execute at once */
     VEC(struct worker_guest) guests;
-    VEC(struct worker_function *) orphans; /* compiled for a client that has gone */
+    VEC(struct worker_function *) orphans; /* still being compiled for a client that has ended */
     uint64_t instance_count, program_count, function_count;
-    uint64_t cells; /* alive, for tests */
+    uint64_t cells; /* number of cells alive, for tests */
     VEC(struct cell *) spare_cells;
     struct worker_window window;
-    VEC(struct worker_transfer) transfers; /* by their number */
-    VEC(uint32_t) spare_transfers;         /* free places in it */
-    VEC(void *) scraps;                    /* saved tensors of cells that are gone */
-    uint64_t put_bytes;
+    VEC(struct worker_transfer) transfers; /* by number */
+    VEC(uint32_t) spare_transfers;         /* free numbers */
+    VEC(void *) scraps;                    /* saved forms to release with SCRAP */
+    uint64_t put_bytes;                    /* total over all cells */
     int64_t now_ns, day_ns;
-    uint64_t load[LOAD_NUMBERS]; /* counters: those of values and cells stay 0 here */
+    uint64_t load[LOAD_NUMBERS]; /* counters; LOAD_VALUES and LOAD_CELLS stay 0 here */
     bool traces;
-    uint32_t trace_epoch; /* of the head's last word about tracing */
+    uint32_t trace_epoch; /* of the head's last TRACE order */
     struct trace_list traced;
 };
 
-/* The counters of `load` by their place in LOAD. */
+/* Indexes of the counters in `load` and in the tail of LOAD. */
 enum worker_load {
     LOAD_RUNS,
     LOAD_FAILED,
@@ -211,106 +212,127 @@ enum worker_load {
 };
 _Static_assert(LOAD_CELLS + 1 == LOAD_NUMBERS, "one counter for each number");
 
-/* worker_store.c */
+/* worker_store.c: objects and cells, counted by references */
+/* Returns an empty cell with one reference. */
 struct cell *cell_new(struct worker *worker);
 struct cell *cell_ref(struct cell *cell);
-/* A step waits for an empty cell. */
+/* Makes a step wait for an empty cell. */
 void cell_wait(struct cell *cell, struct instance *instance, uint32_t step);
+/* Drops a reference. The last one frees the cell and adds its saved form to `scraps`. NULL is allowed. */
 void cell_unref(struct worker *worker, struct cell *cell);
 bool cell_settled(const struct cell *cell);
-/* Take over the tensor's reference; wake what waits. A settled cell keeps what it has. */
+/* Settles a cell with a tensor, whose reference it takes over, or with a copy of a fault; the other is NULL.
+ * Releases the steps that wait, and answers the clients. Changes nothing if the cell is settled. */
 void cell_settle(struct worker *worker, struct cell *cell, struct tensor *tensor, const struct fault *fault,
                  struct flow_effects *effects);
+/* Returns the client's object of that handle. If there is none, adds one without shards (`make`), or returns
+ * NULL. */
 struct worker_object *worker_object(struct worker_client *client, uint64_t handle, bool make);
+/* Returns the cell of a shard, which the object owns; adds an empty cell if there is none. */
 struct cell *worker_object_cell(struct worker *worker, struct worker_object *object, uint32_t shard);
+/* Makes `cell` the cell of a shard, with a new reference. Its former cell passes its waiting FETCHes on. */
 void worker_object_set(struct worker *worker, struct worker_object *object, uint32_t shard, struct cell *cell,
                        struct flow_effects *effects);
+/* Frees an object, and drops its references to cells. */
 void worker_object_end(struct worker *worker, struct worker_client *client, struct worker_object *object);
+/* Answers a FETCH from a settled cell. */
 void worker_send_shard(struct worker *worker, const struct cell *cell, const struct flow_entry *fetch,
                        struct flow_effects *effects);
+/* Handle PUT and FETCH of a client. */
 void worker_put(struct worker *worker, struct worker_client *client, const struct flow_event *event,
                 struct flow_effects *effects);
 void worker_fetch(struct worker *worker, struct worker_client *client, const struct flow_entry *entry,
                   struct flow_effects *effects);
-/* `kept`: of values from before the head was lost, of which no more will be put. */
+/* Handles RELEASE. An object that is still being put ends when it has been put, unless its value is `kept`: a
+ * value from before the head was lost, for which no more PUTs will arrive. */
 void worker_release(struct worker *worker, struct worker_client *client, struct str tail, bool kept);
 
-/* SPILL (`leaves`) and FILL. A value that is still being put, or moved here, is as told when it has come. */
+/* Handles SPILL (`leaves`) and FILL. Shards that arrive later follow the last of them. */
 void worker_spill(struct worker *worker, struct str tail, bool leaves, struct flow_effects *effects);
 
 /* worker_launch.c */
+/* Handle LAUNCH of the head, DATA of another host, LOST of the head. */
 void worker_launch(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_data(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_lost(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
-/* Ends what was launched by a head that is lost: no other knows of it. */
+/* Fails all launches when their head is lost, because no other head knows of them. */
 void worker_launches_lost(struct worker *worker, struct flow_effects *effects);
-/* Drops what came early for launches of other heads than the one that is here now. */
+/* Drops the early data for launches of any head but the current one. */
 void worker_launches_forget(struct worker *worker);
-/* No launch of the client up to number `last` will come: what came early for one goes. */
+/* Drops the early data for launches of the client up to number `last`: none of them will arrive. */
 void worker_launches_over(struct worker *worker, struct worker_client *client, uint64_t last);
+/* Handle RAN, and SKIP of another host. */
 void worker_ran(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_skip(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+/* Executes the steps that are ready, and starts the runs whose turn has come, until none is left. */
 void worker_pump(struct worker *worker, struct flow_effects *effects);
+/* Counts one cell less that the step waits for. A COPY or SEND that waits for none becomes ready. */
 void instance_cell_settled(struct worker *worker, struct instance *instance, uint32_t step);
+/* Frees an instance, and its client if that has ended and this was its last instance. */
 void instance_free(struct worker *worker, struct instance *instance);
 void worker_program_unref(struct worker *worker, struct worker_program *program);
 
-/* worker_watch.c: what a worker counts, and records while the head wants a trace */
-/* Counts and records a run that is over. */
+/* worker_watch.c: the worker's counters, and its records while the head wants a trace */
+/* Counts and records a completed run. */
 void worker_note_run(struct worker *worker, const struct instance *instance, const struct plan_step *step,
                      const struct flow_event *event, struct flow_effects *effects);
-/* Counts and records a shard that has come or gone; `load` says which. The record's kind, names and bytes are
- * the caller's, the time is now. */
+/* Adds the record's bytes to the counter `load`, and records the transfer of a shard. The caller fills the
+ * record except its times, which are set to now. */
 void worker_note_move(struct worker *worker, enum worker_load load, struct trace_record record,
                       struct flow_effects *effects);
-/* TRACE of the head. */
+/* Handles TRACE of the head: sends the remaining records, begins or ends recording, and confirms. */
 void worker_trace(struct worker *worker, const struct flow_entry *entry, struct flow_effects *effects);
-/* Tells the head what devices do, and what has been recorded. */
+/* Sends LOAD and the accumulated records to the head. Called at each tick. */
 void worker_watch_tick(struct worker *worker, struct flow_effects *effects);
 
 /* worker_suspend.c */
-/* SAVE, MOVE of the head; MOVED of another host. */
+/* Handle SAVE and MOVE of the head, and MOVED of another host. */
 void worker_save(struct worker *worker, const struct flow_entry *entry, struct flow_effects *effects);
 void worker_move(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_moved(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+/* Handle SAVED and LOADED. */
 void worker_saved(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_loaded(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 /* Begins to load a saved cell. */
 void worker_load(struct worker *worker, uint32_t client, struct cell *cell, struct flow_effects *effects);
-/* Ends the moves that wait for a cell; the caller has a reference to it. */
+/* Drops the moves that wait for a cell. The caller holds a reference to the cell. */
 void cell_drop_moves(struct worker *worker, struct cell *cell);
-/* The head is lost: what it has had saved or moved stays here, in memory. */
+/* Ends all suspensions when the head is lost: saved shards, and shards about to move, stay here in memory. */
 void worker_suspensions_lost(struct worker *worker, struct flow_effects *effects);
-/* Ends the moves of a client. */
+/* Drops the moves of a client. */
 void worker_moves_drop(struct worker *worker, const struct worker_client *client);
-/* Ends all transfers: their answers will not come. */
+/* Ends all transfers without their answers, when the worker is freed. */
 void worker_transfers_drop(struct worker *worker);
-/* Hands saved tensors that nothing needs to the host. */
+/* Adds a SCRAP for each saved form that is no longer needed. */
 void worker_scrap(struct worker *worker, struct flow_effects *effects);
 
 /* worker_window.c */
-/* A saved cell is loaded once there is room for it. */
+/* Queues a saved cell to be loaded when the window has space. */
 void window_await_load(struct worker *worker, uint32_t client, struct cell *cell);
+/* Counts a load of `bytes` as complete. */
 void window_loaded(struct worker *worker, uint64_t bytes);
-/* A shard leaves for another host, and the host says that it has come. */
+/* Counts a shard as on its way from when it is sent until its new host confirms its arrival. */
 void window_sent(struct worker *worker, const struct worker_move *move, uint64_t load, uint64_t bytes);
 void window_arrived(struct worker *worker, uint32_t host, const struct flow_entry *entry);
-/* A host, or the connection to it, is lost; the head is; time has passed. */
+/* Stop counting the shards sent to a host that is lost or disconnected; all shards sent, when the head is
+ * lost; and those without a confirmation for WORKER_SENT_NS. */
 void window_host_lost(struct worker *worker, uint32_t host);
 void window_head_lost(struct worker *worker);
 void window_tick(struct worker *worker);
-/* Ends what waits of a client, with its moves; NULL: of all. */
+/* Removes the queued loads of a client (NULL: of all clients), and drops the moves of their cells. */
 void window_drop_loads(struct worker *worker, const struct worker_client *client);
-/* Begins the loads that there is room for; at the end of each step. */
+/* Begins the queued loads for which the window has space. Called at the end of each step. */
 void window_go(struct worker *worker, struct flow_effects *effects);
 
 /* worker.c */
-struct worker_client *worker_client(struct worker *worker, uint32_t id); /* NULL: unknown */
+/* Returns NULL if the client is unknown. */
+struct worker_client *worker_client(struct worker *worker, uint32_t id);
 struct worker_client *worker_client_new(struct worker *worker, uint32_t id);
-/* Whether the head may yet tell of a client that is unknown here. */
+/* Returns whether the head's CLIENT for an unknown client may still arrive: the client has not ended. */
 bool worker_client_may_come(const struct worker *worker, uint32_t id);
-void worker_client_rest(struct worker *worker,
-                        struct worker_client *client); /* frees it if nothing of it runs */
+/* Frees a client that has ended and has no instances left. */
+void worker_client_rest(struct worker *worker, struct worker_client *client);
+/* Drops a function that is freed and not running. */
 void worker_function_rest(struct worker *worker, struct worker_function *function,
                           struct flow_effects *effects);
 

@@ -1,8 +1,8 @@
-/* Instances of plans: what becomes of one launch on this host.
+/* Instances of plans: the execution of one launch on this host.
  *
- * A step is done at once when the cells that it reads are settled: COPY, SEND and RECV where they are, RUN
- * when its device's turn has come. A fault takes the way of the value that it stands for, so every step of
- * every instance is done some day, and devices never stop. */
+ * A step executes as soon as the cells that it reads are settled: COPY, SEND and RECV at once, RUN when its
+ * device's turn has come. A fault propagates in place of the value that is missing. So every step of every
+ * instance completes eventually, and devices never stall. */
 #include "flow/island/worker.h"
 
 static struct instance *instance_find(const struct worker_client *client, uint64_t launch)
@@ -70,7 +70,7 @@ static struct run_id instance_run(const struct instance *instance, uint32_t step
     return run;
 }
 
-/* Drops the instance's hold on a slot that nothing reads or writes any more. */
+/* Drops the instance's reference to the cell of a slot that has no more readers and is settled. */
 static void instance_let_go(struct worker *worker, struct instance *instance, uint32_t slot)
 {
     struct cell *cell = instance->cells[slot];
@@ -84,7 +84,7 @@ static void instance_settle(struct worker *worker, struct instance *instance, ui
                             struct tensor *tensor, const struct fault *fault, struct flow_effects *effects)
 {
     struct cell *cell = instance->cells[slot];
-    if (!cell) { /* written after a fault had settled it */
+    if (!cell) { /* a fault had settled it before this write */
         tensor_unref(tensor);
         return;
     }
@@ -102,7 +102,7 @@ static void instance_finish(struct worker *worker, struct instance *instance, st
     instance_free(worker, instance);
 }
 
-/* Marks a step done; the instance may be gone afterwards. */
+/* Marks a step done. The instance may have been freed afterwards. */
 static void instance_step_done(struct worker *worker, struct instance *instance, uint32_t step,
                                struct flow_effects *effects)
 {
@@ -118,7 +118,8 @@ static void instance_step_done(struct worker *worker, struct instance *instance,
         instance_finish(worker, instance, effects);
 }
 
-/* The fault of a slot that is read, or NULL. An argument of another type than the plan's counts as one. */
+/* Returns the fault of a slot that is read, or NULL. An argument of another type than the plan's counts as a
+ * fault. */
 static const struct fault *instance_fault(const struct instance *instance, uint32_t slot,
                                           struct fault *ret_wrong)
 {
@@ -190,7 +191,7 @@ static void instance_copy(struct worker *worker, struct instance *instance, cons
     }
 }
 
-/* Counts and records bytes of a launch that go to another host, or come from one. */
+/* Counts and records bytes of a launch that are sent to another host, or received from one. */
 static void instance_note_move(struct worker *worker, const struct instance *instance,
                                const struct plan_step *step, int64_t bytes, struct flow_effects *effects)
 {
@@ -227,10 +228,10 @@ static void instance_send(struct worker *worker, const struct instance *instance
         flow_box_copy(&tensor->type, &step->box, tensor->data, &step->from, effect->tail.data, &step->box);
         effect->tail.len = (size_t)bytes;
     }
-    instance_note_move(worker, instance, step, bytes, effects); /* may add an effect: `effect` is void */
+    instance_note_move(worker, instance, step, bytes, effects); /* may add an effect, which voids `effect` */
 }
 
-/* DATA for a RECV step of a launch that is here. */
+/* DATA for a RECV step of a launch that has arrived. */
 static void instance_receive(struct worker *worker, struct instance *instance, const struct flow_entry *entry,
                              struct str tail, struct flow_effects *effects)
 {
@@ -320,7 +321,7 @@ static void instance_bind_steps(struct worker *worker, struct instance *instance
     }
 }
 
-/* Makes the arrays of an instance, in one piece, all zero. */
+/* Allocates the arrays of an instance as one zeroed block. */
 static void instance_make_room(struct instance *instance, size_t slots, size_t steps)
 {
     size_t of_slot =
@@ -340,7 +341,7 @@ void worker_launch(struct worker *worker, const struct flow_event *event, struct
     const struct flow_entry *entry = event->entry;
     struct worker_client *client = worker_client(worker, entry->client);
     struct worker_program *program = client ? u64_map_get(&client->programs, entry->program) : NULL;
-    if (!program || client->gone) { /* the client has gone in the meantime */
+    if (!program || client->gone) { /* the client has ended in the meantime */
         struct flow_entry done = {.kind = ENTRY_DONE, .client = entry->client, .launch = entry->launch};
         flow_send(effects, PEER_HEAD, &done);
         return;
@@ -378,10 +379,10 @@ void worker_data(struct worker *worker, const struct flow_event *event, struct f
     if (!worker_expects(worker, entry->client, entry->launch, entry->ticket))
         return;
     struct worker_client *client = worker_client(worker, entry->client);
-    if (!client) /* the head's word of it is on its way */
+    if (!client) /* the head's CLIENT is still to come */
         client = worker_client_new(worker, entry->client);
     struct instance *instance = instance_find(client, entry->launch);
-    if (instance && instance->program) { /* also of a client that has gone: what was stamped ends */
+    if (instance && instance->program) { /* even if the client has ended: a stamped launch completes */
         instance_receive(worker, instance, entry, event->tail, effects);
         return;
     }
@@ -392,7 +393,8 @@ void worker_data(struct worker *worker, const struct flow_event *event, struct f
     vec_push(&instance->early, early);
 }
 
-/* Nothing more may come from other hosts. The instance may be gone afterwards. */
+/* Completes all RECV steps with a fault, because other hosts can send no more. The instance may have been
+ * freed afterwards. */
 static void instance_cut_off(struct worker *worker, struct instance *instance, const struct fault *why,
                              struct flow_effects *effects)
 {
@@ -477,7 +479,7 @@ void worker_launches_over(struct worker *worker, struct worker_client *client, u
     }
 }
 
-/* A run will not take part, or has failed: the other members must not wait for it. */
+/* Informs the other members that a run will not take part, or has failed, so that they do not wait for it. */
 static void instance_tell_gang(struct worker *worker, struct instance *instance, uint32_t step,
                                const struct fault *fault, struct flow_effects *effects)
 {
@@ -507,7 +509,7 @@ bool worker_expects(struct worker *worker, uint32_t id, uint64_t launch, uint64_
     const struct instance *instance = client ? instance_find(client, launch) : NULL;
     if (instance && instance->program)
         return instance->head == head;
-    if (worker->secret != 0 && worker->secret != head) /* 0: the next head has yet to tell its own */
+    if (worker->secret != 0 && worker->secret != head) /* 0: the next head has not sent its secret yet */
         return false;
     if (!client)
         return worker_client_may_come(worker, id);
@@ -558,7 +560,7 @@ static bool instance_must_skip(struct worker *worker, const struct instance *ins
     return true;
 }
 
-/* Starts the next run of a device. False: nothing to start now. */
+/* Starts the next run of a device. Returns false if none can start now. */
 static bool device_start(struct worker *worker, uint32_t d, struct flow_effects *effects)
 {
     struct worker_device *device = &worker->devices[d];
@@ -608,7 +610,8 @@ static bool device_start(struct worker *worker, uint32_t d, struct flow_effects 
     return true;
 }
 
-/* Whether the results are those that the plan has room for; otherwise *ret says what is wrong. */
+/* Whether the results have the number and types that the plan expects; otherwise *ret reports the
+ * difference. */
 static bool instance_results_fit(const struct instance *instance, uint32_t step,
                                  const struct flow_event *event, struct fault *ret)
 {

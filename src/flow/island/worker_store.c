@@ -1,4 +1,4 @@
-/* Objects and their cells: values by handle, there or to come. */
+/* Objects and their cells: values by handle, present or expected. */
 #include "flow/island/worker.h"
 
 enum { CELLS_SPARE_MAX = 4096 };
@@ -128,7 +128,8 @@ struct cell *worker_object_cell(struct worker *worker, struct worker_object *obj
     return cell;
 }
 
-/* Makes `cell` the object's. Fetches of the empty cell that was there wait for this one, or are answered. */
+/* Makes `cell` the cell of a shard. Fetches that wait for the former, empty cell are passed on or
+ * answered. */
 void worker_object_set(struct worker *worker, struct worker_object *object, uint32_t shard, struct cell *cell,
                        struct flow_effects *effects)
 {
@@ -161,8 +162,9 @@ void worker_object_end(struct worker *worker, struct worker_client *client, stru
     mem_free(object);
 }
 
-/* Takes a shard that is put. The head counts what values weigh; a client may put without its word, so a host
- * holds at most twice what its devices have, and its memory for spilled shards. */
+/* Returns the tensor of a shard that is put. The head accounts for values, but a client may put shards that
+ * the head does not know of. A host therefore accepts at most twice the memory of its devices, plus its
+ * memory for spilled shards. */
 static struct tensor *worker_put_tensor(struct worker *worker, struct cell *cell, const struct ir_type *type,
                                         const struct unpack *in, struct fault *ret_fault)
 {
@@ -182,13 +184,13 @@ static struct tensor *worker_put_tensor(struct worker *worker, struct cell *cell
     return tensor;
 }
 
-/* Whether a client that names a value may have one more, if it is a new one. */
+/* Whether the client may name this value: it exists, or the client may have one more. */
 static bool worker_client_has_room(const struct worker_client *client, uint64_t handle)
 {
     return client->object_list.len < WORKER_CLIENT_OBJECTS_MAX || u64_map_get(&client->objects, handle);
 }
 
-/* PUT: a shard from the client. Whether its type is right is seen where it is used. */
+/* PUT: a shard from the client. Its type is compared with the plan's when it is used. */
 void worker_put(struct worker *worker, struct worker_client *client, const struct flow_event *event,
                 struct flow_effects *effects)
 {
@@ -239,7 +241,7 @@ void worker_release(struct worker *worker, struct worker_client *client, struct 
     for (size_t i = 0; i + 8 <= tail.len; i += 8) {
         uint64_t handle;
         memcpy(&handle, tail.data + i, sizeof handle);
-        /* A value that its client is still putting goes when it has come. */
+        /* A value that its client is still putting ends when it has arrived. */
         struct worker_object *object = worker_object(client, handle, !kept && (handle & HANDLE_PUT) != 0);
         if (!object)
             continue;

@@ -1,11 +1,12 @@
 /* Shards of suspended clients: saved outside memory, loaded again, moved to other hosts.
  *
- * A cell is saved and loaded at most once at a time, whatever objects share it. A move waits while its cell
- * is being saved or loaded, or waits for its turn (worker_window.c); once the cell is in memory, the head is
- * told that the shard is there, or the shard leaves for its new host, which tells the head. */
+ * A cell is saved or loaded at most once at a time, even if several objects share it. A move waits while its
+ * cell is being saved or loaded, or waits for the window (worker_window.c). Once the cell is in memory, this
+ * host reports the shard to the head. A shard with a new host is sent there instead, and that host reports
+ * it. */
 #include "flow/island/worker.h"
 
-/* Returns the number of a new transfer. */
+/* Begins a transfer, and returns its number. */
 static uint64_t transfer_begin(struct worker *worker, uint32_t client, struct cell *cell)
 {
     if (worker->spare_transfers.len == 0) {
@@ -17,7 +18,7 @@ static uint64_t transfer_begin(struct worker *worker, uint32_t client, struct ce
     return number;
 }
 
-/* Takes a transfer off the list; the caller has its reference. */
+/* Removes a transfer from the list; its reference to the cell passes to the caller. */
 static struct worker_transfer transfer_end(struct worker *worker, uint64_t number)
 {
     CHECK(number < worker->transfers.len && worker->transfers.items[number].cell);
@@ -39,7 +40,7 @@ static void worker_tell_saved(struct worker_client *client, struct flow_effects 
     fault_encode(&client->save_fault, &effect->tail);
 }
 
-/* SAVE: the client's launches are over, and its values are whole. */
+/* SAVE: the head has ensured that the client's launches are over and its values whole. */
 void worker_save(struct worker *worker, const struct flow_entry *entry, struct flow_effects *effects)
 {
     struct worker_client *client = worker_client(worker, entry->client);
@@ -75,7 +76,8 @@ void worker_load(struct worker *worker, uint32_t client, struct cell *cell, stru
     cell->home = CELL_LOADING;
 }
 
-/* Takes a shard off its object, which ends with its last one, unless the head has said that others come. */
+/* Removes a shard from its object. The object ends with its last shard, unless SPILL has announced further
+ * ones. */
 static void worker_shard_leave(struct worker *worker, uint32_t client_id, uint64_t handle, uint32_t shard)
 {
     struct worker_client *client = worker_client(worker, client_id);
@@ -122,7 +124,8 @@ static void move_add(struct cell *cell, const struct worker_move *move)
     cell_ref(cell);
 }
 
-/* Takes the first move off the list at `at`. The caller frees it, and has its reference to the cell. */
+/* Removes the first move from the list at `at`. The caller frees it, and takes over its reference to the
+ * cell. */
 static struct worker_move *move_take(struct worker_move **at)
 {
     struct worker_move *move = *at;
@@ -130,7 +133,7 @@ static struct worker_move *move_take(struct worker_move **at)
     return move;
 }
 
-/* Goes on with a cell for which moves may wait. The caller has a reference to it. */
+/* Continues the moves that wait for a cell. The caller holds a reference to the cell. */
 static void worker_moves_pump(struct worker *worker, uint32_t client, struct cell *cell,
                               struct flow_effects *effects)
 {
@@ -168,7 +171,7 @@ void worker_saved(struct worker *worker, const struct flow_event *event, struct 
     }
     worker_moves_pump(worker, transfer.client, cell, effects);
     cell_unref(worker, cell);
-    if (!client || client->gone || client->saves == 0) /* the saves of a client that has had the number */
+    if (!client || client->gone || client->saves == 0) /* a save of an earlier client with this number */
         return;
     client->saves--;
     client->saved_bytes += event->fault ? 0 : bytes;
@@ -192,7 +195,7 @@ void worker_loaded(struct worker *worker, const struct flow_event *event, struct
     cell_unref(worker, cell);
 }
 
-/* Keeps a shard here, in memory, without a word to the head. */
+/* Keeps a shard here in memory, without a report to the head. */
 static void worker_shard_stay(struct worker *worker, const struct worker_client *client, uint64_t handle,
                               struct worker_shard shard, struct flow_effects *effects)
 {
@@ -234,7 +237,7 @@ void worker_move(struct worker *worker, const struct flow_event *event, struct f
         if (in.bad)
             return;
         struct worker_object *object = worker_object(client, move.handle, true);
-        object->spilled = false; /* the head says what is */
+        object->spilled = false; /* the head sends SPILL again where it applies */
         struct cell *cell = cell_ref(worker_object_cell(worker, object, move.shard));
         if (cell->home == CELL_IN_MEMORY && !cell_settled(cell)) {
             struct fault fault = fault_make(FAULT_CANCELLED, 0, 0, "the shard is not on its host");
@@ -247,7 +250,7 @@ void worker_move(struct worker *worker, const struct flow_event *event, struct f
     }
 }
 
-/* Reads the tensor of MOVED; NULL: *ret_fault says why there is none. */
+/* Reads the tensor of MOVED. Returns NULL with the reason in *ret_fault. */
 static struct tensor *worker_moved_tensor(const struct flow_event *event, struct fault *ret_fault)
 {
     struct unpack in = {event->tail.data, event->tail.len, false};
@@ -276,7 +279,7 @@ static void worker_take_moved(struct worker *worker, const struct flow_event *ev
     bool other_head = worker->secret != 0 && entry->ticket != worker->secret;
     if (other_head || (client ? client->gone : !worker_client_may_come(worker, id)))
         return;
-    if (!client) /* the head's word of it is on its way */
+    if (!client) /* the head's CLIENT is still to come */
         client = worker_client_new(worker, id);
     struct worker_object *object = worker_object(client, entry->handle, true);
     struct cell *cell = worker_object_cell(worker, object, entry->node);
@@ -299,7 +302,7 @@ void worker_moved(struct worker *worker, const struct flow_event *event, struct 
     struct flow_entry come = {.kind = ENTRY_MOVED, .flags = ENTRY_IS_QUIET, .handle = entry->handle};
     come.ticket = entry->ticket;
     come.node = entry->node;
-    flow_send(effects, event->peer, &come); /* also of one that nothing here wants any more */
+    flow_send(effects, event->peer, &come); /* also for a shard that is no longer wanted here */
     worker_take_moved(worker, event, effects);
 }
 

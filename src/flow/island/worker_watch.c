@@ -1,4 +1,4 @@
-/* The numbers that a worker counts all the time, and its records while the head wants a trace. */
+/* The counters of a worker, and its records while the head wants a trace. */
 #include "flow/island/worker.h"
 
 static void worker_trace_flush(struct worker *worker, struct flow_effects *effects)
@@ -72,7 +72,8 @@ static void worker_tell_load(struct worker *worker, struct flow_effects *effects
         uint64_t busy_ns = device->busy_ns;
         if (device->busy && worker->now_ns > device->started_ns)
             busy_ns += (uint64_t)(worker->now_ns - device->started_ns);
-        if (busy_ns > device->told_ns) /* what runs was counted from its order on, a little too long */
+        /* The current run was counted from its start order, slightly too long. */
+        if (busy_ns > device->told_ns)
             device->told_ns = busy_ns;
         pack_u64(tail, device->told_ns);
         pack_u64(tail, device->queue.len - device->first + device->busy);

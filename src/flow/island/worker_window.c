@@ -1,10 +1,10 @@
-/* How many bytes of shards that move are in memory at a time.
+/* Limits the bytes of moving shards that are in memory at a time.
  *
- * A shard that has been saved counts from its load on until it is in memory here for good, or its new host
- * has said that it has come. Loads wait in the order in which they were wanted, until they fit the window; a
- * shard that is larger than the window goes alone. Bytes sent to a host that is lost, or whose connection
- * broke, count no more: its answer would not come. A shard that has not come for long counts no more either,
- * so that a host that cannot be reached does not hold up others. */
+ * A saved shard counts from the start of its load until it is in memory here for good, or its new host has
+ * confirmed its arrival. Loads wait in the order of their requests until they fit the window; a shard that is
+ * larger than the window moves alone. Bytes sent to a host that is lost, or whose connection broke, no longer
+ * count, because no confirmation will arrive. Nor does a shard count without a confirmation for
+ * WORKER_SENT_NS, so that an unreachable host does not delay others. */
 #include "flow/island/worker.h"
 
 void window_await_load(struct worker *worker, uint32_t client, struct cell *cell)
@@ -21,7 +21,7 @@ void window_loaded(struct worker *worker, uint64_t bytes)
     worker->window.loading--;
 }
 
-/* A further shard of the same load that is on its way; NULL: none. */
+/* Returns a shard of the same load that is in flight; NULL if there is none. */
 static struct worker_sent *window_find(struct worker *worker, uint64_t load)
 {
     for (size_t i = 0; i < worker->window.sent.len; i++)
@@ -81,7 +81,7 @@ void window_tick(struct worker *worker)
             window_forget(worker, i);
 }
 
-/* Hands back what waits; the moves that want it have been dropped, or are dropped now. */
+/* Removes a load from the queue, and drops the moves that wait for its cell. */
 static void window_drop_load(struct worker *worker, size_t i)
 {
     struct worker_transfer load = worker->window.loads.items[i];

@@ -1,12 +1,12 @@
-/* From a program to one plan a host. */
+/* Lowers a program to one plan for each host. */
 #include "flow/lower/lower.h"
 
-/* Devices of a value's mesh that hold the same part. */
+/* A value on the devices of its mesh. */
 struct lowering_value {
     const struct flow_mesh *mesh;
     const struct lower_map *map;
-    uint32_t *slots; /* of each virtual device, on its host */
-    uint32_t *tiles; /* of each virtual device: which part */
+    uint32_t *slots; /* by virtual device: its slot on its host */
+    uint32_t *tiles; /* by virtual device: the number of the part that it holds */
     struct flow_box *boxes;
 };
 
@@ -112,8 +112,8 @@ static void lowering_call(struct lowering *lowering, uint32_t n)
     }
 }
 
-/* The holder of part `tile` of `value` from which `host` gets it best: on that host, or one of the others,
- * each in turn. */
+/* Returns the best holder of part `tile` of `value` for `host`: a device of that host, or otherwise one of
+ * the others in turn. */
 static uint32_t lowering_holder(const struct lowering_value *value, uint32_t tile, uint32_t host,
                                 uint32_t turn)
 {
@@ -143,7 +143,8 @@ static bool lowering_same_box(const struct flow_box *a, const struct flow_box *b
     return true;
 }
 
-/* Moves what device `s` of `from` holds of `box` to the devices `members` of `to`, all on one host. */
+/* Moves the part of `box` that device `s` of `from` holds to the devices `members` of `to`, all on one
+ * host. */
 static void lowering_move(struct lowering *lowering, uint32_t n, const struct lowering_value *from,
                           uint32_t s, const struct lowering_value *to, const uint32_t *members,
                           uint32_t count, const struct flow_box *box, int32_t rank)
@@ -181,7 +182,7 @@ static void lowering_reshard(struct lowering *lowering, uint32_t n)
     uint32_t count = to->map->count;
     uint32_t *members = ARENA_ARRAY(&lowering->arena, uint32_t, count);
     bool *done = ARENA_ARRAY(&lowering->arena, bool, count);
-    bool *first = ARENA_ARRAY(&lowering->arena, bool, from->map->count); /* of the holders of its part */
+    bool *first = ARENA_ARRAY(&lowering->arena, bool, from->map->count); /* the first holder of its part */
     bool *seen = ARENA_ARRAY(&lowering->arena, bool, from->map->count);
     for (uint32_t s = 0; s < from->map->count; s++) {
         CHECK(from->tiles[s] < from->map->count);
@@ -221,7 +222,7 @@ static void lowering_ports(struct lowering *lowering, uint32_t v, uint32_t index
     }
 }
 
-/* Counts writers and readers, and the bytes that are held at once on each device. */
+/* Counts writers and readers of slots, and the bytes that each device holds at once. */
 static void lowering_account(struct plan *plan)
 {
     size_t steps = plan->steps.len, slots = plan->slots.len;

@@ -1,7 +1,7 @@
-/* Plans: bytes, text, memory.
+/* Plans: binary form, printing, freeing.
  *
- * Binary form: "PHXL" u32 version, then slots, gangs, args, results, steps as below, each behind its count.
- * A step has the fields that its op needs; boxes have as many dimensions as the slot's type. */
+ * Binary form: "PHXL" u32 version, then slots, gangs, args, results, steps as below, each list preceded by
+ * its count. A step has the fields that its op needs; boxes have as many dimensions as the slot's type. */
 #include "flow/ir/pack.h"
 #include "flow/lower/lower.h"
 
@@ -127,7 +127,7 @@ static struct flow_box plan_get_box(struct unpack *in, int32_t rank)
     return box;
 }
 
-/* Whether the outer box has the slot's size and contains the inner one. */
+/* Whether the outer box has the slot's size and contains the inner box. */
 static bool plan_box_fits(const struct flow_box *outer, const struct flow_box *inner,
                           const struct ir_type *slot)
 {
@@ -231,7 +231,7 @@ static void plan_get_slots(struct unpack *in, struct plan *plan)
     }
 }
 
-/* Whether the readers that the slots announce are those that the steps and results are. */
+/* Whether the numbers of readers in the slots agree with the steps and results. */
 static bool plan_uses_agree(const struct plan *plan)
 {
     uint32_t *uses = mem_alloc((plan->slots.len + 1) * sizeof *uses);

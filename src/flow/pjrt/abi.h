@@ -1,15 +1,14 @@
 /* abi.h - the part of the PJRT C API that flow's host and plugin use: sizes, order and numbers of its
  * structures.
  *
- * The interface is XLA's (https://github.com/openxla/xla, xla/pjrt/c/pjrt_c_api.h); its layout is a fact that
- * both sides must share, declared here anew. A plugin exports GetPjrtApi(), which returns a table of
- * functions. Each function takes one structure of arguments and results, which begins with its size, so that
- * either side may be older than the other: fields and functions are only added at the end within a major
- * version, which is
- * 0. Version 0.57 changed the order of the table; plugins before it are refused.
+ * The interface is XLA's (https://github.com/openxla/xla, xla/pjrt/c/pjrt_c_api.h). Both sides must share its
+ * layout, which is declared here independently. A plugin exports GetPjrtApi(), which returns a table of
+ * functions. Each function takes one structure of arguments and results. The structure begins with its size,
+ * so that either side may be older than the other: within a major version (now 0), fields and functions are
+ * only added at the end. Version 0.57 changed the order of the table; older plugins are refused.
  *
- * A function returns NULL or an error, which its caller destroys. An event tells when asynchronous work is
- * over; its receiver destroys it. Texts have a length and no terminating zero.
+ * A function returns NULL or an error, which its caller destroys. An event signals the end of asynchronous
+ * work; its receiver destroys it. Texts have a length and no terminating zero.
  */
 #ifndef PHX_FLOW_PJRT_ABI_H
 #define PHX_FLOW_PJRT_ABI_H
@@ -64,7 +63,7 @@ enum pjrt_type {
     PJRT_TYPE_F8E4M3FN,
 };
 
-/* Places in the table of functions. */
+/* Indexes in the table of functions. */
 enum pjrt_slot {
     PJRT_ERROR_DESTROY = 0,
     PJRT_ERROR_MESSAGE = 1,
@@ -136,18 +135,18 @@ struct pjrt_api {
         void *extensions;
         int major, minor;
     } version;
-    pjrt_function *slots[PJRT_SLOTS]; /* as many as `size` says; NULL: not implemented */
+    pjrt_function *slots[PJRT_SLOTS]; /* as many as `size` covers; NULL: not implemented */
 };
 typedef const struct pjrt_api *pjrt_entry(void);
 
 #define PJRT_HEAD                                                                                            \
     size_t size;                                                                                             \
     void *extensions
-/* Zeros, which mean the default, in place of fields that later versions have added: XLA's plugins refuse a
+/* Zeros in place of fields that later versions have added; they select the defaults. XLA's plugins refuse a
  * structure that is smaller than their own. */
 #define PJRT_LATER void *later[4]
 
-/* Arguments of several functions: an object goes in; a number, a text, an object or a list comes out. */
+/* Arguments of several functions: an object as input; a number, a text, an object or a list as output. */
 struct pjrt_about {
     PJRT_HEAD;
     void *object;
@@ -222,7 +221,7 @@ struct pjrt_client_compile {
     struct pjrt_loaded *loaded; /* result */
     PJRT_LATER;
 };
-enum { PJRT_HOST_UNTIL_TRANSFER_COMPLETES = 1 }; /* how long the host's bytes stay as they are */
+enum { PJRT_HOST_UNTIL_TRANSFER_COMPLETES = 1 }; /* how long the host's bytes stay unchanged */
 struct pjrt_buffer_from_host {
     PJRT_HEAD;
     struct pjrt_client *client;

@@ -1,4 +1,4 @@
-/* host.c - loading a plugin, and calls of its functions. */
+/* host.c - loads a plugin and calls its functions. */
 #include "flow/pjrt/internal.h"
 
 #include <dlfcn.h>
@@ -34,7 +34,7 @@ static enum error_code code_from_plugin(int code)
     }
 }
 
-/* Takes the plugin's error. */
+/* Converts the plugin's error to ours, and destroys it. */
 static int plugin_take_error(const struct pjrt_plugin *plugin, struct pjrt_error *theirs, struct error *error)
 {
     struct pjrt_about_text message = {.size = sizeof message, .object = theirs};

@@ -1,24 +1,25 @@
-/* host.h - runs functions by a PJRT plugin (abi.h): XLA's for GPUs, TPUs and CPUs, or our own (flow/plugin).
+/* host.h - runs functions through a PJRT plugin (abi.h): XLA's for GPUs, TPUs and CPUs, or our own
+ * (flow/plugin).
  *
  *     const struct executor *executor = executor_pjrt("/opt/pjrt/cuda.so", &error);
  *
- * A function goes to the plugin as StableHLO text and is compiled for its first device. A launch brings the
- * arguments to the device, runs, and brings the results back before it calls `done`, all on the thread that
- * launches. Arguments and results stay on the device as long as their tensors live, or until they are
- * evicted, so that the next launch need not bring them again; none is donated. A plugin's answer is compared
- * with the function's declared types before it is used.
+ * A function is passed to the plugin as StableHLO text and compiled for its first device. A launch copies the
+ * arguments to the device, runs, and copies the results back before it calls `done`, all on the launching
+ * thread. The device's copies of arguments and results live as long as their tensors, or until they are
+ * evicted, so that the next launch need not copy them again. None is donated. The types of a plugin's results
+ * are compared with the function's declared types before the results are used.
  *
- * Refused, by name: collectives and partition_id, because a process sees its own devices alone; run_parallel;
- * element types that PJRT does not lay out as we do. A plugin's function has no limit of work.
+ * Refused, by name: collectives and partition_id, because a process sees only its own devices; run_parallel;
+ * element types that PJRT lays out differently. A function of a plugin has no work limit.
  */
 #ifndef PHX_FLOW_PJRT_HOST_H
 #define PHX_FLOW_PJRT_HOST_H
 
 #include "flow/exec/executor.h"
 
-/* Loads the plugin and starts its client, both once for each path; they live for ever. Any thread. NULL:
- * ERROR_NOT_FOUND there is no such file, ERROR_UNSUPPORTED it is no plugin, is of another version or lacks a
- * function, ERROR_UNAVAILABLE it has no device; or the plugin's own error. */
+/* Loads the plugin and starts its client, each once per path; neither is ever freed. Any thread may call it.
+ * Returns NULL with ERROR_NOT_FOUND if the file does not exist, ERROR_UNSUPPORTED if it is not a plugin, has
+ * another version or lacks a function, ERROR_UNAVAILABLE if it has no device, or the plugin's own error. */
 const struct executor *executor_pjrt(const char *path, struct error *error);
 
 #endif

@@ -9,23 +9,23 @@
 #include "flow/pjrt/host.h"
 #include "flow/pjrt/types.h"
 
-/* Lives for ever. */
+/* A plugin is never freed. */
 struct pjrt_plugin {
     struct executor executor; /* first */
     char *path;
     const struct pjrt_api *api;
     struct pjrt_client *client;
-    struct pjrt_device *device; /* the first */
+    struct pjrt_device *device; /* its first device */
     struct pjrt_plugin *next;
 };
 
+/* Returns whether the plugin's table has the function. */
 bool plugin_has(const struct pjrt_api *api, enum pjrt_slot slot);
-/* Calls a function; its error becomes ours, with the path before its text. */
+/* Calls a function. Converts its error to ours, with the path before its text. */
 int plugin_call(const struct pjrt_plugin *plugin, enum pjrt_slot slot, void *args, struct error *error);
-/* Calls a function that cannot fail, or whose failure changes nothing (those that destroy). NULL objects are
- * left out. */
+/* Calls a function that destroys `object`; errors are ignored. Does nothing for NULL. */
 void plugin_destroy(const struct pjrt_plugin *plugin, enum pjrt_slot slot, void *object);
-/* Waits for the event and destroys it; NULL: nothing to wait for. */
+/* Waits for the event and destroys it. Returns 0 at once if it is NULL. */
 int plugin_await(const struct pjrt_plugin *plugin, struct pjrt_event *event, struct error *error);
 
 /* program.c: the functions of the executor's table. */

@@ -1,4 +1,4 @@
-/* program.c - a function as a plugin's executable, and its launches. */
+/* program.c - compiles a function to a plugin's executable, and launches it. */
 #include "flow/pjrt/internal.h"
 
 #include <stdio.h>
@@ -10,11 +10,11 @@ struct executable {
     const struct pjrt_plugin *plugin;
     struct pjrt_loaded *loaded;
     uint32_t arg_count, result_count;
-    struct ir_type *types; /* of parameters, then of results */
+    struct ir_type *types; /* of the parameters, then of the results */
     int64_t peak_bytes;
 };
 
-/* --- what is refused ------------------------------------------------------------------------------------ */
+/* --- what the plugin cannot run ------------------------------------------------------------------------- */
 
 static bool op_meets_others(enum ir_op_kind kind)
 {
@@ -85,7 +85,7 @@ static void text_add_types(struct buf *out, const struct ir_type *types, uint32_
     }
 }
 
-/* Plugins run @main, so another function is called by one of that name. */
+/* Adds a function @main that calls the compiled function, because plugins run @main. */
 static void text_add_main(struct buf *out, const struct executable *made, const struct ir_function *function)
 {
     const struct ir_type *results = made->types + made->arg_count;
@@ -132,7 +132,7 @@ static int text_of_module(struct buf *out, const struct executable *made, const 
 
 /* --- compiling ------------------------------------------------------------------------------------------ */
 
-/* The plugin's executable has the declared results. */
+/* Checks that the plugin's executable has the declared results. */
 static int program_check_outputs(const struct executable *made, struct pjrt_executable *theirs,
                                  struct error *error)
 {
@@ -241,9 +241,9 @@ int64_t program_peak_bytes(const struct executable *executable)
 
 /* --- launches ------------------------------------------------------------------------------------------- */
 
-/* A value in the device's memory, beside a tensor. */
+/* The copy of a value in the device's memory. */
 struct resident {
-    struct tensor_copy copy; /* first */
+    struct tensor_copy copy; /* the first field */
     const struct pjrt_plugin *plugin;
     struct pjrt_buffer *buffer;
 };
@@ -255,7 +255,7 @@ static void resident_free(struct tensor_copy *copy)
     mem_free(resident);
 }
 
-/* Takes over the buffer, with one reference. */
+/* Takes over the buffer, and returns a copy with one reference. */
 static struct resident *resident_new(const struct pjrt_plugin *plugin, struct pjrt_buffer *buffer)
 {
     struct resident *resident = mem_alloc(sizeof *resident);
@@ -272,11 +272,11 @@ void program_evict(struct tensor *tensor)
 
 struct run {
     const struct executable *executable;
-    struct resident **args;     /* references */
-    struct pjrt_buffer **given; /* of the arguments */
+    struct resident **args;     /* one reference each */
+    struct pjrt_buffer **given; /* the buffers of the arguments */
     struct pjrt_buffer **outputs;
-    bool *brought;            /* of each argument: by this launch */
-    struct pjrt_event **sent; /* the plugin has read the argument; NULL: there is nothing to wait for */
+    bool *brought;            /* for each argument: copied to the device by this launch */
+    struct pjrt_event **sent; /* ready when the plugin has read the argument; NULL: no wait is needed */
     struct tensor **results;
     struct error *error;
 };
@@ -301,7 +301,7 @@ static int run_send_one(struct run *run, uint32_t i, struct tensor *arg)
     return 0;
 }
 
-/* Brings the arguments to the device that are not there. */
+/* Copies the arguments to the device that it does not have. */
 static int run_send(struct run *run, struct tensor *const *args)
 {
     int rc = 0;
@@ -320,7 +320,7 @@ static int run_execute(struct run *run)
     uint32_t arg_count = run->executable->arg_count;
     int64_t *all = mem_alloc((arg_count + 1) * sizeof *all);
     for (uint32_t i = 0; i < arg_count; i++)
-        all[i] = i; /* other launches read them as well: none may become a result's memory */
+        all[i] = i; /* other launches read the arguments too: none may be reused for a result */
     struct pjrt_execute_options options = {
         .size = sizeof options, .not_donatable = all, .not_donatable_count = arg_count};
     struct pjrt_event *complete = NULL;
@@ -359,8 +359,8 @@ static int run_fetch(struct run *run)
     return rc;
 }
 
-/* Ends the run. Buffers stay on the device, beside the tensors. Arguments are read until their events are
- * over, even if the run has failed. */
+/* Ends the run. Buffers stay on the device as the tensors' copies. Waits for the events of the arguments,
+ * which the plugin may still be reading even if the run has failed. */
 static void run_end(struct run *run, struct tensor *const *args, bool failed)
 {
     const struct executable *executable = run->executable;

@@ -1,11 +1,11 @@
-/* types.h - element types of PJRT and of StableHLO (flow/ir). Both sides keep an i1 in a byte. */
+/* types.h - element types of PJRT and of StableHLO (flow/ir). Both store an i1 in a byte. */
 #ifndef PHX_FLOW_PJRT_TYPES_H
 #define PHX_FLOW_PJRT_TYPES_H
 
 #include "flow/ir/ir.h"
 #include "flow/pjrt/abi.h"
 
-/* PJRT_TYPE_INVALID: PJRT has none that is laid out in the same way. */
+/* Returns PJRT_TYPE_INVALID if PJRT has no type with the same layout. */
 static inline enum pjrt_type pjrt_type_of(enum ir_element element)
 {
     static const uint8_t TYPES[IR_ELEMENTS] = {
@@ -22,7 +22,7 @@ static inline enum pjrt_type pjrt_type_of(enum ir_element element)
     return (enum pjrt_type)TYPES[element];
 }
 
-/* IR_ELEMENTS: unknown. */
+/* Returns IR_ELEMENTS if the type is unknown. */
 static inline enum ir_element pjrt_element_of(int type)
 {
     for (int element = 0; element < IR_ELEMENTS; element++)

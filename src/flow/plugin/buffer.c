@@ -143,7 +143,7 @@ struct pjrt_error *plugin_buffer_dimensions(void *args)
         return plugin_too_small();
     if (!buffer->tensor)
         return buffer_was_deleted();
-    about->items = (void **)buffer->tensor->type.dims; /* here the list is of int64_t */
+    about->items = (void **)buffer->tensor->type.dims; /* this function returns a list of int64_t */
     about->count = (size_t)buffer->tensor->type.rank;
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* compile.c - programs, what they become, and their execution. */
+/* compile.c - programs, their executables, and execution. */
 #include "flow/plugin/plugin.h"
 
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 
-/* An executable is loaded for the client's first device; both are one object, counted by its holders. */
+/* An executable is loaded for the client's first device. Both are one object, with a count of holders. */
 struct pjrt_executable {
     struct pjrt_client *client;
     struct ir_module *module;
@@ -109,7 +109,7 @@ struct pjrt_error *plugin_compile(void *args)
     return NULL;
 }
 
-/* --- what it is ----------------------------------------------------------------------------------------- */
+/* --- properties ----------------------------------------------------------------------------------------- */
 
 struct pjrt_error *plugin_loaded_destroy(void *args)
 {

@@ -1,12 +1,12 @@
 /* plugin.h - libphalanx_pjrt.so: flow's executors on the processor as a PJRT plugin (flow/pjrt/abi.h).
  *
- * Any host of PJRT can run StableHLO text on it: flow's own (flow/pjrt/host.h), whose tests it serves, or
- * another one. PHX_PJRT_EXECUTOR names the executor, "interpreter" or "onednn"; by default the fastest of the
- * build. PHX_PJRT_DEVICES is the number of devices, which share the processor; by default 1.
+ * Any host of PJRT can run StableHLO text on it: flow's own (flow/pjrt/host.h), whose tests use it, or
+ * another one. PHX_PJRT_EXECUTOR names the executor, "interpreter" or "onednn"; the default is the fastest of
+ * the build. PHX_PJRT_DEVICES is the number of devices, which share the processor; the default is 1.
  *
- * Everything is done when its function returns, so all events are ready at once. Functions may be called by
- * several threads; an object must not be destroyed while another call uses it. Other functions answer
- * UNIMPLEMENTED or are NULL in the table: programs over several devices, other formats than text, layouts,
+ * All functions are synchronous, so every event is ready at once. Functions may be called by several threads;
+ * an object must not be destroyed while another call uses it. Functions outside this scope return
+ * UNIMPLEMENTED or are NULL in the table: programs over several devices, formats other than text, layouts,
  * donation, transfers between devices.
  *
  *   api.c       the table; errors, events
@@ -27,7 +27,7 @@ struct pjrt_error {
     char text[512];
 };
 struct pjrt_event {
-    struct error error; /* code 0: it went well */
+    struct error error; /* code 0: success */
 };
 struct pjrt_memory {
     struct pjrt_device *device;
@@ -55,14 +55,14 @@ struct pjrt_buffer {
 
 /* --- api.c ---------------------------------------------------------------------------------------------- */
 
-/* Whether the structure is as large as we read it; its last member is `member`. */
+/* Returns whether the caller's structure is as large as we read it; its last member is `member`. */
 #define PLUGIN_KNOWS(args, member)                                                                           \
     ((args)->size >= offsetof(__typeof__(*(args)), member) + sizeof((args)->member))
 struct pjrt_error *plugin_error(enum pjrt_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 struct pjrt_error *plugin_error_of(const struct error *error);
-struct pjrt_error *plugin_too_small(void); /* the caller's structure is of a version that we do not know */
-struct pjrt_event *plugin_event(const struct error *error); /* ready; NULL: it went well */
+struct pjrt_error *plugin_too_small(void); /* the caller's structure has an unknown, older version */
+struct pjrt_event *plugin_event(const struct error *error); /* a ready event; error NULL: success */
 
 /* --- functions of the table ----------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* clock.h - the monotonic clock, for whoever waits or measures in flow's processes and clients. */
+/* clock.h - the monotonic clock, for waits and measurements in flow's processes and clients. */
 #ifndef PHX_FLOW_WIRE_CLOCK_H
 #define PHX_FLOW_WIRE_CLOCK_H
 
@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-/* Nanoseconds of CLOCK_MONOTONIC; any thread. */
+/* Returns the nanoseconds of CLOCK_MONOTONIC. Any thread may call it. */
 static inline int64_t flow_now_ns(void)
 {
     struct timespec now;
@@ -14,8 +14,8 @@ static inline int64_t flow_now_ns(void)
     return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Nanoseconds from CLOCK_MONOTONIC to the clock of the day: of several looks the one that took the least
- * time between its two clocks. */
+/* Returns the offset in nanoseconds from CLOCK_MONOTONIC to the time of day. Reads both clocks several times
+ * and uses the reading that took the least time. */
 static inline int64_t flow_day_ns(void)
 {
     int64_t best_ns = INT64_MAX, day_ns = 0;

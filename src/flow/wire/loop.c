@@ -1,4 +1,4 @@
-/* Connections of one process: epoll. */
+/* The connections of a process, served with epoll. */
 #include "flow/wire/loop.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 enum {
     LOOP_EVENTS = 64,
-    LOOP_SPIN_RINGS_MAX = 32,  /* with more rings than that, to look at all of them takes too long */
-    LOOP_SPIN_TURNS_MAX = 256, /* in a row, before poll is asked about everything else */
+    LOOP_SPIN_RINGS_MAX = 32,  /* polling more rings than that takes too long */
+    LOOP_SPIN_TURNS_MAX = 256, /* consecutive turns without poll */
 };
 
 struct connection {
@@ -23,8 +23,8 @@ struct connection {
     struct wire *wire;
     uint64_t peer;
     bool dead, held, dirty, writing;
-    bool replaced; /* dead, and its peer has been added again: `closed` is called all the same */
-    bool resumes; /* is to be read in the next turn, whatever poll says */
+    bool replaced; /* dead, and its peer has been added again; `closed` is still called */
+    bool resumes;  /* to be read in the next turn, even if poll does not report it */
 };
 
 struct loop {
@@ -35,9 +35,9 @@ struct loop {
     VEC(struct connection *) list;
     VEC(struct connection *) dirty;
     uint32_t guests;
-    bool deaths, busy; /* busy: the last turn had something to do */
-    uint32_t spun;     /* turns in a row that ended without poll */
-    int64_t every_ns, ticked_ns; /* between ticks; when the last one was */
+    bool deaths, busy;           /* busy: the last turn had events */
+    uint32_t spun;               /* consecutive turns that ended without poll */
+    int64_t every_ns, ticked_ns; /* period of ticks; time of the last one */
     struct spin spin;
     _Atomic bool stop, woken;
 };
@@ -109,7 +109,7 @@ void loop_add(struct loop *loop, struct wire *wire, uint64_t peer)
     vec_push(&loop->list, connection);
     struct connection *old = u64_map_put(&loop->by_peer, peer, connection);
     CHECK(!old || old->dead);
-    if (old) /* yet to be buried */
+    if (old) /* dead, but not freed yet */
         old->replaced = true;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     CHECK(epoll_ctl(loop->epoll, EPOLL_CTL_ADD, wire->fd, &event) == 0);
@@ -131,7 +131,7 @@ void loop_stop_at(struct loop *loop, int fd)
         CHECK(epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) == 0);
 }
 
-/* The connection that goes to the peer. */
+/* Returns the connection on which to send to the peer. */
 static struct connection *loop_connection(const struct loop *loop, uint64_t peer)
 {
     struct connection *connection = u64_map_get(&loop->by_peer, peer);
@@ -143,7 +143,7 @@ bool loop_has(const struct loop *loop, uint64_t peer)
     return loop_connection(loop, peer) != NULL;
 }
 
-/* Ends a connection; where the peer has another one, that is the peer's from now on. */
+/* Ends a connection. If the peer has another one, messages are sent on that from now on. */
 static void loop_kill(struct loop *loop, struct connection *connection)
 {
     connection->dead = true;
@@ -179,7 +179,7 @@ static void connection_flush(struct connection *connection)
         connection_watch(connection, rc > 0 && !connection->wire->ops->is_ready, connection->held);
 }
 
-/* Notes that the connection has bytes to write, which leave at the end of the turn. */
+/* Marks a connection that has bytes to write; they are flushed at the end of the turn. */
 static void connection_mark(struct connection *connection)
 {
     if (!connection->dirty)
@@ -252,13 +252,13 @@ void loop_bind(struct loop *loop, uint64_t guest, uint64_t as)
     u64_map_remove(&loop->by_peer, guest);
     connection->peer = as;
     if (!loop_connection(loop,
-                         as)) /* a peer that has two connections is sent to by the first; both are read */
+                         as)) /* a peer with two connections gets messages on the first; both are read */
         u64_map_put(&loop->by_peer, as, connection);
     connection_watch(connection, connection->writing, false);
     if (as == peer_host((uint32_t)as))
         connection_trust(connection);
     connection->resumes = true;
-    loop_wake(loop); /* what it has sent behind its hello is read in the next turn */
+    loop_wake(loop); /* messages that followed its hello are read in the next turn */
 }
 
 static void loop_take_guests(struct loop *loop)
@@ -306,12 +306,12 @@ static void loop_flush(struct loop *loop)
     vec_clear(&loop->dirty);
 }
 
-/* Reads what has come, and writes what there is room for by now. */
+/* Reads the messages that have arrived, and writes what the connection accepts. */
 static void connection_serve(struct connection *connection)
 {
     connection_read(connection);
     if (connection->wire->ops->is_ready && flow_wire_is_pending(connection->wire))
-        connection_flush(connection); /* the bell may have been for room to write */
+        connection_flush(connection); /* the ring may report space to write */
 }
 
 static void loop_woken(struct loop *loop)
@@ -328,7 +328,7 @@ static void loop_woken(struct loop *loop)
     loop->handler.woken(loop->handler.context);
 }
 
-/* The rings that are read; 0: too many, or none. */
+/* Collects the connections over rings. Returns 0 if there are none, or too many to poll. */
 static size_t loop_rings(const struct loop *loop, struct connection **ret)
 {
     size_t count = 0;
@@ -343,7 +343,8 @@ static size_t loop_rings(const struct loop *loop, struct connection **ret)
     return count;
 }
 
-/* Looks at the rings for a while, and reads from those that have something. False: poll is to be asked. */
+/* Polls the rings for a while, and serves those that have messages. Returns false if the loop must call
+ * poll. */
 static bool loop_spin(struct loop *loop)
 {
     struct connection *rings[LOOP_SPIN_RINGS_MAX];
@@ -366,7 +367,7 @@ static bool loop_spin(struct loop *loop)
     return served > 0;
 }
 
-/* Serves connections for which UCX has something. Returns how long to wait for more. */
+/* Serves connections for which UCX has events. Returns how long to wait for more, in ms. */
 static int loop_serve_hub(struct loop *loop, int timeout_ms)
 {
     struct wire *wire;
@@ -380,7 +381,7 @@ static int loop_serve_hub(struct loop *loop, int timeout_ms)
     return timeout_ms;
 }
 
-/* Waits for events and carries them out. */
+/* Waits for events and handles them. */
 static void loop_poll(struct loop *loop, int timeout_ms)
 {
     struct epoll_event events[LOOP_EVENTS];

@@ -1,12 +1,12 @@
 /* Frames through shared memory, between processes of one host.
  *
- * Whoever connects to a unix socket offers a pair of rings (net/ring.h) in a memfd, with its first bytes:
+ * The connecting side of a unix socket offers a pair of rings (net/ring.h) in a memfd, with its first bytes:
  *
  *     "PHXR" u32 capacity of each ring, u64 0        and the descriptor, as SCM_RIGHTS
  *
- * The memfd holds the ring of the connecting side, then that of the accepting side. It is sealed against
- * shrinking, so a peer cannot take memory away that the other one is about to touch; an offer without the
- * seals or of another size ends the connection. The socket stays: a byte on it is the bell that wakes a
+ * The memfd contains the ring of the connecting side, then that of the accepting side. It is sealed against
+ * shrinking, so that a peer cannot remove memory that the other side is about to access. An offer without the
+ * seals or of another size ends the connection. The socket stays open: a byte on it is the bell that wakes a
  * sleeper, and its end is the peer's end.
  */
 #include "flow/wire/ring.h"
@@ -40,11 +40,12 @@ struct wire_rings {
 
 static void bell_ring(const struct wire *wire)
 {
-    /* A full socket has bells enough; a broken one is found by who reads it. */
+    /* A full socket has enough bells in it; the reader detects a broken one. */
     (void)!send(wire->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Takes bells that were rung; false: the peer has closed the socket. Where bells are left, poll says so. */
+/* Takes the bells from the socket. Returns false if the peer has closed it. Poll reports bells that are
+ * left. */
 static bool bells_take(const struct wire *wire)
 {
     char bells[RING_BELLS];
@@ -64,7 +65,7 @@ static ssize_t ring_carrier_read(struct wire *wire, void *data, size_t len)
         }
         if (ring_is_broken(&rings->in) || rings->ended)
             return -1;
-        /* Bytes that the peer wrote before it closed the socket are read first. */
+        /* The loop then reads the bytes that the peer wrote before it closed the socket. */
         rings->ended = !bells_take(wire);
         if (!rings->ended && ring_sleep_reader(&rings->in))
             return 0;
@@ -118,7 +119,7 @@ static const struct wire_ops wire_rings = {.name = "rings",
                                            .is_ready = ring_carrier_is_ready,
                                            .doze = ring_carrier_doze};
 
-/* Bytes of one ring in the memfd, rounded up to whole pages. */
+/* Returns the bytes of one ring in the memfd, rounded up to whole pages. */
 static size_t ring_pages(size_t capacity)
 {
     return (ring_size(capacity) + 4095) / 4096 * 4096;
@@ -136,7 +137,7 @@ static bool rings_attach(struct wire *wire, int memfd, size_t capacity, bool off
     rings->size = size;
     ring_attach(offered ? &rings->in : &rings->out, memory, capacity);
     ring_attach(offered ? &rings->out : &rings->in, memory + ring_pages(capacity), capacity);
-    ring_sleep_reader(&rings->in); /* poll is what waits first */
+    ring_sleep_reader(&rings->in); /* the owner begins with poll */
     wire->carrier = rings;
     wire->ops = &wire_rings;
     return true;
@@ -160,14 +161,14 @@ static bool offer_send(int fd, int memfd)
     head->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(head), &memfd, sizeof memfd);
     return sendmsg(fd, &message, MSG_NOSIGNAL) ==
-           sizeof offer; /* the socket's buffer is empty: all or nothing */
+           sizeof offer; /* the socket's buffer is empty, so the offer is sent whole or not at all */
 }
 
 bool wire_ring_offer(struct wire *wire)
 {
     int memfd = memfd_create("phalanx-flow", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memfd < 0)
-        return true; /* the socket carries frames as well */
+        return true; /* frames go over the socket instead */
     bool sound = true;
     if (ftruncate(memfd, (off_t)(2 * ring_pages(RING_CAPACITY))) == 0 &&
         fcntl(memfd, F_ADD_SEALS, RING_SEALS) == 0 && rings_attach(wire, memfd, RING_CAPACITY, false))
@@ -176,7 +177,7 @@ bool wire_ring_offer(struct wire *wire)
     return sound;
 }
 
-/* The descriptor of an offer, or -1; the offer's bytes are taken off the socket. */
+/* Removes an offer from the socket, and returns its descriptor, or -1. */
 static int offer_take(int fd, struct ring_offer *offer)
 {
     struct iovec bytes = {offer, sizeof *offer};
@@ -228,7 +229,7 @@ int wire_ring_accept(struct wire *wire)
     if (memcmp(offer.magic, "PHXR", (size_t)seen < 4 ? (size_t)seen : 4) != 0)
         return 1;
     if (seen < (ssize_t)sizeof offer)
-        return -1; /* an offer is sent in one piece */
+        return -1; /* an offer arrives in one piece */
     int memfd = offer_take(wire->fd, &offer);
     bool sound = offer_is_sound(&offer, memfd) && rings_attach(wire, memfd, offer.capacity, true);
     if (memfd >= 0)

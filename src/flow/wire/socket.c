@@ -41,7 +41,7 @@ static void socket_close(struct wire *wire)
 static const struct wire_ops wire_sockets = {
     .name = "sockets", .read = wire_socket_read, .write = wire_socket_write, .close = socket_close};
 
-/* The first bytes of a connection that was accepted say which carrier it has. */
+/* Reads the first bytes of an accepted connection, which determine its carrier. */
 static ssize_t guest_read(struct wire *wire, void *data, size_t len)
 {
     int known = wire_ring_accept(wire);
@@ -52,8 +52,8 @@ static ssize_t guest_read(struct wire *wire, void *data, size_t len)
     return wire->ops->read(wire, data, len);
 }
 
-/* Nothing is written before the peer's first bytes have been read: a byte on the socket would be a bell, or
- * part of a frame, and this side does not know which. */
+/* Writes nothing before the peer's first bytes have been read: until then this side does not know whether a
+ * byte on the socket is a bell or part of a frame. */
 static ssize_t guest_write(struct wire *wire, const void *data, size_t len)
 {
     return 0;
@@ -68,7 +68,8 @@ static struct wire *wire_of_socket(int fd)
     wire->ops = &wire_sockets;
     wire->fd = fd;
     int on = 1, size = SOCKET_BUFFER;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* refused by unix sockets, which need none */
+    /* Fails on unix sockets, which do not need it. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     return wire;
 }
@@ -126,7 +127,7 @@ int wire_socket_connect(const char *address, struct wire **ret_wire, struct erro
         const struct timeval patience = {.tv_sec = SOCKET_CONNECT_S};
         for (one = found; one && fd < 0; one = one->ai_next) {
             fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-            if (fd >= 0) /* bounds connect: a machine that is gone does not answer */
+            if (fd >= 0) /* limits the time of connect to an unreachable machine */
                 setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
             if (fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) < 0) {
                 refused = errno;

@@ -4,9 +4,9 @@
 
 #include "flow/wire/wire.h"
 
-/* As flow_wire_connect, without an offer of shared memory. */
+/* Connects as flow_wire_connect does, without an offer of shared memory. */
 int wire_socket_connect(const char *address, struct wire **ret_wire, struct error *error);
-/* read and write of struct wire_ops. */
+/* The read and write of struct wire_ops for sockets. */
 ssize_t wire_socket_read(struct wire *wire, void *data, size_t len);
 ssize_t wire_socket_write(struct wire *wire, const void *data, size_t len);
 

@@ -1,4 +1,4 @@
-/* Whether to spin before sleeping. */
+/* The decision whether to spin before sleeping. */
 #include "flow/wire/spin.h"
 
 #include <fcntl.h>

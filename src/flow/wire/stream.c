@@ -1,4 +1,4 @@
-/* Pieces of a stream, put in order. */
+/* The pieces of a stream, in order. */
 #include "flow/wire/stream.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static struct stream_piece *piece_new(uint64_t at, size_t len)
 {
     size_t room = len > STREAM_PIECE_ROOM ? len : STREAM_PIECE_ROOM;
     struct stream_piece *piece =
-        malloc(sizeof *piece + room); /* not mem_alloc: zeros cost as much as a copy */
+        malloc(sizeof *piece + room); /* not mem_alloc, whose zeroing costs as much as a copy */
     CHECK(piece);
     *piece = (struct stream_piece){.at = at, .len = len, .room = room};
     return piece;
@@ -21,7 +21,7 @@ void stream_done(struct stream *stream)
     vec_done(&stream->pieces);
 }
 
-/* Whether bytes at this place are new and inside the window; *ret_index is where their piece belongs. */
+/* Whether bytes at this place are new and inside the window; *ret_index is the index for their piece. */
 static bool stream_allows(const struct stream *stream, uint64_t at, size_t len, size_t *ret_index)
 {
     uint64_t end = stream->taken + STREAM_WINDOW;

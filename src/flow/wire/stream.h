@@ -1,14 +1,14 @@
-/* stream.h - a stream of bytes over messages that may come in any order; private to src/flow/wire.
+/* stream.h - a stream of bytes over messages that may arrive in any order; private to src/flow/wire.
  *
  *     sender     len = min(len, stream_room(&stream)); send them with their place; stream_sent(&stream, len)
  *     receiver   stream_take(&stream, place, data, len); len = stream_read(&stream, room, size)
- *                if (stream_owes(&stream)) tell the sender stream_tell(&stream)
- *     sender     stream_credit(&stream, so many)
+ *                if (stream_owes(&stream)) send stream_tell(&stream) to the sender
+ *     sender     stream_credit(&stream, that number)
  *
- * Each message names the place of its bytes in the stream. At most STREAM_WINDOW bytes may be on their way
- * or unread, so a receiver that does not read bounds its memory; a sender that passes the window is refused.
- * Bytes that their carrier fetches from the sender's memory have their piece first (stream_piece), and are
- * read once piece->whole is set. No I/O; not thread-safe.
+ * Each message carries the place of its bytes in the stream. At most STREAM_WINDOW bytes may be in flight or
+ * unread, which bounds the memory of a receiver that does not read. Bytes beyond the window are refused.
+ * Bytes that the carrier fetches from the sender's memory get a piece first (stream_piece) and can be read
+ * once piece->whole is set. No I/O; not thread-safe.
  */
 #ifndef PHX_FLOW_WIRE_STREAM_H
 #define PHX_FLOW_WIRE_STREAM_H
@@ -22,44 +22,48 @@
 enum {
     STREAM_WINDOW = 4 << 20,
     STREAM_PIECES_MAX = 4096,
-    STREAM_PIECE_ROOM = 4096, /* bytes; the least that is allocated, for the small messages that follow */
+    STREAM_PIECE_ROOM = 4096, /* smallest allocation of a piece, in bytes; small messages share it */
 };
 
-/* Bytes of one message, or of several that follow each other. */
+/* The bytes of one message, or of several adjacent ones. */
 struct stream_piece {
     uint64_t at;
     size_t len, room;
-    bool whole; /* its bytes are there */
+    bool whole; /* all bytes have arrived */
     char data[];
 };
 
 struct stream {
-    VEC(struct stream_piece *) pieces; /* by place */
+    VEC(struct stream_piece *) pieces; /* ordered by place */
     size_t read;                       /* bytes of the first piece that have been read */
-    uint64_t taken, told;              /* bytes read in all; of them, those the sender knows of */
-    uint64_t sent, peer_taken;         /* bytes of the other direction */
+    uint64_t taken, told;              /* receiving: total read; total last reported to the sender */
+    uint64_t sent, peer_taken;         /* sending: total sent; total that the peer has read */
 };
 
 void stream_done(struct stream *stream);
 
-/* Keeps a copy of the bytes. False: they overlap others, or pass the window. */
+/* Copies the bytes. Returns false if they overlap others or exceed the window, or if there are too many
+ * pieces. */
 bool stream_take(struct stream *stream, uint64_t at, const void *data, size_t len);
-/* A piece for bytes that are to be fetched; it stays where it is until it is whole. NULL: as above. */
+/* Returns a piece for bytes that are to be fetched, or NULL where stream_take would refuse them. The piece
+ * stays in place until it is whole. */
 struct stream_piece *stream_piece(struct stream *stream, uint64_t at, size_t len);
-/* Whether the next byte is there. */
+/* Returns whether the next byte of the stream has arrived. */
 bool stream_has(const struct stream *stream);
-/* Moves up to `len` bytes out; all that are there in order, if they fit. */
+/* Moves the next bytes to `data`, at most `len` and as far as they have arrived without a gap. Returns their
+ * number. */
 size_t stream_read(struct stream *stream, void *data, size_t len);
 
-/* Whether the sender should hear how far this side has read. */
+/* Returns whether enough bytes have been read to report it to the sender. */
 bool stream_owes(const struct stream *stream);
-/* The number of bytes to tell, which counts as told. */
+/* Returns the total of bytes read, and records it as reported. */
 uint64_t stream_tell(struct stream *stream);
 
-/* Bytes that may be sent now. */
+/* Returns how many bytes may be sent now. */
 size_t stream_room(const struct stream *stream);
 void stream_sent(struct stream *stream, size_t len);
-/* The peer has read so many bytes in all. False: it has not been sent that many, or had read more before. */
+/* Records that the peer has read `taken` bytes in all. Returns false if that is more than was sent to it, or
+ * less than it reported before. */
 bool stream_credit(struct stream *stream, uint64_t taken);
 
 #endif

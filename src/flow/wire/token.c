@@ -35,7 +35,7 @@ static int token_parse(struct str text, const char *from, struct flow_token *ret
 
 static int token_read(const char *path, struct flow_token *ret, struct error *error)
 {
-    char text[FLOW_TOKEN_DIGITS + 16]; /* more than it and the end of a line */
+    char text[FLOW_TOKEN_DIGITS + 16]; /* more than a token and an end of line, to detect longer files */
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &info) < 0) {
@@ -53,7 +53,7 @@ static int token_read(const char *path, struct flow_token *ret, struct error *er
     return token_parse((struct str){text, len > 0 ? (size_t)len : 0}, path, ret, error);
 }
 
-/* The file beside the socket at `address`; false: there is none. */
+/* Finds the token file next to the socket at `address`. Returns false if there is none. */
 static bool token_beside(const char *address, char *ret_path, size_t size)
 {
     struct stat info;
@@ -89,7 +89,7 @@ int flow_token_make(const char *path, struct error *error)
     for (int i = 0; i < FLOW_TOKEN_BYTES; i++)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
     text[FLOW_TOKEN_DIGITS] = '\n';
-    if (unlink(path) < 0 && errno != ENOENT) /* of an earlier run */
+    if (unlink(path) < 0 && errno != ENOENT) /* the file of an earlier run */
         return error_set_errno(error, errno, "replacing %s", path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), rc = 0;
     if (fd < 0 || write(fd, text, FLOW_TOKEN_DIGITS + 1) != FLOW_TOKEN_DIGITS + 1)

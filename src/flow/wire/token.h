@@ -1,8 +1,8 @@
-/* token.h - the secret by which a head knows its workers and clients: 32 random bytes.
+/* token.h - the secret by which a head recognises its workers and clients: 32 random bytes.
  *
  * In a file, in an environment variable and in a Kubernetes Secret the token is 64 hexadecimal digits. In a
- * HELLO to the head it is the last 32 bytes of the tail (ENTRY_HAS_TOKEN), in the clear: who can listen on
- * the network between them learns it.
+ * HELLO to the head it is the last 32 bytes of the tail (ENTRY_HAS_TOKEN), in the clear. Anyone who can read
+ * the network traffic between them learns it.
  */
 #ifndef PHX_FLOW_WIRE_TOKEN_H
 #define PHX_FLOW_WIRE_TOKEN_H
@@ -20,16 +20,17 @@ struct flow_token {
     uint8_t bytes[FLOW_TOKEN_BYTES];
 };
 
-/* Finds the token: in the file `path`; where that is NULL beside the socket of `beside` ("unix:PATH"; NULL:
- * not there), in $PHX_FLOW_TOKEN, or in the file that $PHX_FLOW_TOKEN_FILE names; else it is not set.
- * ERROR_INVALID: it is no token, or others may read its file. */
+/* Finds the token, in this order: in the file `path`, and nowhere else if that is not NULL; in the file next
+ * to the socket `beside` ("unix:PATH"; NULL: not there); in $PHX_FLOW_TOKEN; in the file that
+ * $PHX_FLOW_TOKEN_FILE names. Otherwise the token is not set. Returns ERROR_INVALID if the text is not a
+ * token or its file is accessible to others, or an error of reading the file. */
 int flow_token_find(const char *path, const char *beside, struct flow_token *ret_token, struct error *error);
-/* Writes a new token to a new file, for its user alone. */
+/* Writes a new token to a new file that only its user can read; replaces a file at that path. */
 int flow_token_make(const char *path, struct error *error);
-/* Adds the token to the tail of a HELLO, if it is set. */
+/* Appends the token to the tail of a HELLO, if it is set. */
 void flow_token_sign(const struct flow_token *token, struct flow_entry *hello, struct buf *tail);
-/* Takes the token off the tail of a HELLO. Returns whether it is this one, or none is asked for. The time
- * does not tell how much of a wrong one was right. */
+/* Removes the token from the tail of a HELLO. Returns whether it equals `token`, or `token` is not set. Takes
+ * constant time, which reveals nothing about a wrong token. */
 bool flow_token_take(const struct flow_token *token, struct flow_entry *hello, struct str *tail);
 
 #endif

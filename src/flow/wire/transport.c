@@ -1,4 +1,4 @@
-/* Names of transports. */
+/* The names of transports. */
 #include "flow/wire/hub.h"
 
 bool wire_transport_parse(const char *name, enum wire_transport *ret)

@@ -8,12 +8,12 @@
 #include "flow/wire/socket.h"
 
 enum {
-    UCX_COPY_MAX = 32768,     /* of one message that is copied */
-    UCX_TENSOR_MAX = 1 << 20, /* of one message from a tensor's memory */
-    UCX_TENSOR_MIN = 65536,   /* less is copied: a rendezvous costs a round trip */
+    UCX_COPY_MAX = 32768,     /* bytes of one copied message */
+    UCX_TENSOR_MAX = 1 << 20, /* bytes of one message sent from a tensor's memory */
+    UCX_TENSOR_MIN = 65536,   /* smaller rests are copied: a rendezvous costs a round trip */
 };
 
-/* Takes bytes that came over the socket behind the move. */
+/* Handles bytes that arrived on the socket after the move. Returns false if they are not END. */
 static bool carrier_heard(struct ucx_carrier *carrier, const char *data, size_t len)
 {
     if (len > sizeof carrier->last - carrier->last_len)
@@ -52,9 +52,9 @@ static ssize_t carrier_read(struct wire *wire, void *data, size_t len)
     hub_settle(carrier->hub, carrier);
     if (carrier->broken || (carrier->ended && carrier->stream.taken >= carrier->ends_at))
         return -1;
-    if (carrier_hear(carrier)) /* END may have come: all bytes may be here already */
+    if (carrier_hear(carrier)) /* END may have arrived after all the bytes */
         return carrier->ended && carrier->stream.taken >= carrier->ends_at ? -1 : 0;
-    ucx_api.ucp_worker_progress(carrier->hub->worker); /* the last bytes of a peer that has died */
+    ucx_api.ucp_worker_progress(carrier->hub->worker); /* fetch the last bytes of a peer that has died */
     got = stream_read(&carrier->stream, data, len);
     return got > 0 ? (ssize_t)got : -1;
 }
@@ -84,7 +84,7 @@ static ssize_t carrier_write_tensor(struct wire *wire, struct tensor *tensor, si
     if (left < UCX_TENSOR_MIN || carrier->broken || !carrier->writes)
         return carrier_write(wire, (const char *)tensor->data + from, left);
     size_t len = left < UCX_TENSOR_MAX ? left : UCX_TENSOR_MAX;
-    if (len > room) /* whole pieces alone */
+    if (len > room) /* only whole pieces are sent */
         return 0;
     uint64_t at = carrier->stream.sent;
     stream_sent(&carrier->stream, len);
@@ -92,7 +92,7 @@ static ssize_t carrier_write_tensor(struct wire *wire, struct tensor *tensor, si
     return (ssize_t)len;
 }
 
-/* Whether wire_hub_next has to name the wire. */
+/* Whether wire_hub_next will return the wire. */
 static bool carrier_is_ready(struct wire *wire)
 {
     struct ucx_carrier *carrier = wire->carrier;
@@ -103,7 +103,7 @@ static bool carrier_is_ready(struct wire *wire)
 static bool carrier_doze(struct wire *wire, bool dozes)
 {
     struct ucx_carrier *carrier = wire->carrier;
-    return !dozes || !carrier->ready; /* the hub is armed by its turn */
+    return !dozes || !carrier->ready; /* wire_hub_turn arms the hub's descriptor */
 }
 
 static void carrier_close(struct wire *wire)
@@ -119,7 +119,7 @@ static void carrier_close(struct wire *wire)
 static int carrier_step(struct wire *wire, enum wire_step step, struct str data, struct str rest);
 static void carrier_moved(struct wire *wire);
 
-/* Until this side's frames go over UCX: poll tells of room to write. */
+/* The carrier until this side's frames go over UCX; poll reports space to write. */
 static const struct wire_ops ucx_moving = {.name = "moving to ucx",
                                            .read = carrier_read,
                                            .write = carrier_write,
@@ -149,7 +149,7 @@ static struct ucx_carrier *carrier_new(struct wire_hub *hub, struct wire *wire)
     return carrier;
 }
 
-/* Puts an OFFER or ANSWER. */
+/* Adds an OFFER or ANSWER to the wire. */
 static void carrier_greet(struct ucx_carrier *carrier, enum wire_step step, bool moves)
 {
     struct buf bytes BUF_CLEANUP = {0};
@@ -183,7 +183,7 @@ static int carrier_step(struct wire *wire, enum wire_step step, struct str data,
     if (answers)
         flow_wire_put_step(wire, WIRE_SWITCH, (struct str){0}, true);
     carrier->reads = true;
-    hub_wake(carrier->hub, carrier); /* frames may have been faster than the step */
+    hub_wake(carrier->hub, carrier); /* frames over UCX may have arrived before this step */
     return carrier_heard(carrier, rest.data, rest.len) ? 1 : -1;
 }
 

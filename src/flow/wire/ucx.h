@@ -1,6 +1,6 @@
-/* ucx.h - what ucx.c and ucx_hub.c share; private to them.
+/* ucx.h - declarations shared by ucx.c and ucx_hub.c; private to them.
  *
- * Messages have this header, and behind it:
+ * Messages have this header, followed by their bytes:
  *
  *     DATA     at: place in the stream                 bytes
  *     CREDIT   at: bytes that this side has read       none
@@ -34,17 +34,17 @@ _Static_assert(sizeof(struct ucx_greeting) == 32, "a greeting has 32 bytes");
 
 struct ucx_carrier {
     struct wire_hub *hub;
-    struct wire *wire; /* NULL: closed; what was sent is on its way */
+    struct wire *wire; /* NULL: the wire has been freed; sent bytes are still on their way */
     int fd;
     struct ucx_greeting own, peer;
-    ucp_ep_h endpoint; /* NULL: none yet, or none any more */
+    ucp_ep_h endpoint; /* NULL: not made yet, or closed */
     struct stream stream;
-    uint32_t running;            /* operations of UCX that are not over and name this carrier */
+    uint32_t running;            /* operations of UCX in progress that refer to this carrier */
     bool offered, reads, writes; /* OFFER was sent; which directions have moved */
     bool broken, ready;
     bool ended; /* the peer's stream ends at ends_at */
     uint64_t ends_at;
-    char last[sizeof(struct wire_header)]; /* what the socket has said behind the move */
+    char last[sizeof(struct wire_header)]; /* bytes received on the socket after the move */
     size_t last_len;
     int64_t closed_ns;
 };
@@ -54,8 +54,8 @@ struct wire_hub {
     ucp_worker_h worker;
     ucp_address_t *address;
     size_t address_len;
-    int fd, worker_fd; /* fd: an epoll set of worker_fd and the sockets of carriers that are closed */
-    bool hosts_alone;  /* WIRE_BY_AUTO: not for unix sockets */
+    int fd, worker_fd; /* fd: an epoll set of worker_fd and the sockets of closed carriers */
+    bool hosts_alone;  /* WIRE_BY_AUTO: unix sockets do not move to UCX */
     uint64_t numbers;
     struct u64_map by_number;
     VEC(struct ucx_carrier *) carriers;
@@ -63,15 +63,15 @@ struct wire_hub {
 };
 
 /* --- ucx_hub.c */
-/* Takes a new carrier in and gives it a number and a key. */
+/* Adds a new carrier to the hub, and gives it a number and a key. */
 void hub_add(struct wire_hub *hub, struct ucx_carrier *carrier);
-/* Puts the carrier where wire_hub_next finds it. */
+/* Queues the carrier for wire_hub_next. */
 void hub_wake(struct wire_hub *hub, struct ucx_carrier *carrier);
-/* The owner has looked at the carrier: takes it away from there. */
+/* Removes the carrier from that queue, when its owner has handled it. */
 void hub_settle(struct wire_hub *hub, struct ucx_carrier *carrier);
-/* The carrier's wire is gone. The hub keeps the socket until the peer has all bytes. */
+/* Takes over a carrier whose wire is being freed. The hub keeps its socket until the peer has all bytes. */
 void hub_let_go(struct wire_hub *hub, struct ucx_carrier *carrier);
-/* Makes the endpoint. False: UCX refuses the address. */
+/* Makes the endpoint. Returns false if UCX refuses the address. */
 bool hub_reach(struct wire_hub *hub, struct ucx_carrier *carrier, struct str address);
 /* Sends a message of copied bytes, or of `len` bytes of the tensor from `from` on. */
 void hub_send(struct ucx_carrier *carrier, enum ucx_kind kind, uint64_t at, const void *data, size_t len);
@@ -79,7 +79,7 @@ void hub_send_tensor(struct ucx_carrier *carrier, uint64_t at, struct tensor *te
                      size_t len);
 
 /* --- ucx.c */
-/* Reads what the peer says on the socket behind the move. False: the socket has ended, or it says no END. */
+/* Reads the socket after the move. Returns false if it has ended, or carries anything but a valid END. */
 bool carrier_hear(struct ucx_carrier *carrier);
 
 #endif

@@ -1,4 +1,4 @@
-/* Loading libucp. */
+/* Loads libucp. */
 #include "flow/wire/ucx_api.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ static const struct {
 
 static int api_load(struct error *error)
 {
-    setenv("UCX_LOG_FILE", "stderr", 0); /* by itself UCX writes warnings to the standard output */
+    setenv("UCX_LOG_FILE", "stderr", 0); /* the default of UCX is to write warnings to standard output */
     void *library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return error_set(error, ERROR_UNSUPPORTED, "UCX cannot be used here (Debian: libucx0): %s",

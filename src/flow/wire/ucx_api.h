@@ -1,7 +1,7 @@
 /* ucx_api.h - the functions of libucp; private to ucx*.c.
  *
- * The library is loaded when a hub is made, not linked: libucs takes over signals and parses its environment
- * when it is loaded, which is no business of processes without UCX.
+ * The library is loaded when a hub is made, not linked: when it is loaded, libucs installs signal handlers
+ * and parses its environment, which must not happen in processes that do not use UCX.
  */
 #ifndef PHX_FLOW_WIRE_UCX_API_H
 #define PHX_FLOW_WIRE_UCX_API_H
@@ -38,7 +38,8 @@ struct ucx_api {
 
 extern struct ucx_api ucx_api;
 
-/* Loads the library; it stays. ERROR_UNSUPPORTED: it is missing, or lacks a function. */
+/* Loads the library, which is never unloaded. Returns ERROR_UNSUPPORTED if it is missing or lacks a
+ * function. */
 int ucx_api_load(struct error *error);
 
 #endif

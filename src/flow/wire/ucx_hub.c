@@ -1,4 +1,4 @@
-/* The worker of UCX that a thread's connections share. */
+/* The UCX worker shared by the connections of a thread. */
 #include "flow/wire/ucx.h"
 
 #include <dirent.h>
@@ -15,9 +15,9 @@ enum { HUB_ROUNDS_MAX = 64 };
 #define HUB_LET_GO_NS (5 * NS_PER_SECOND) /* how long a peer may take to read the last bytes */
 #define HUB_FREE_NS   (2 * NS_PER_SECOND)
 
-/* --- messages that leave */
+/* --- outgoing messages */
 
-/* A message on its way. */
+/* A message in flight. */
 struct ucx_sending {
     struct ucx_carrier *carrier;
     struct tensor *tensor; /* NULL: the bytes are a copy */
@@ -59,7 +59,7 @@ static struct ucx_sending *sending_new(struct ucx_carrier *carrier, enum ucx_kin
     return sending;
 }
 
-/* Hands a message over to UCX, with flags of ucp_send_am_flags. */
+/* Passes a message to UCX, with flags of ucp_send_am_flags. */
 static void sending_begin(struct ucx_sending *sending, const void *data, size_t len, uint32_t flags)
 {
     struct ucx_carrier *carrier = sending->carrier;
@@ -94,7 +94,7 @@ void hub_send_tensor(struct ucx_carrier *carrier, uint64_t at, struct tensor *te
     sending_begin(sending, (const char *)tensor->data + from, len, UCP_AM_SEND_FLAG_RNDV);
 }
 
-/* --- messages that come */
+/* --- incoming messages */
 
 /* Bytes that are being fetched from the sender's memory. */
 struct ucx_fetching {
@@ -135,7 +135,8 @@ static void carrier_fetch(struct ucx_carrier *carrier, struct stream_piece *piec
         fetching_ended(fetching, UCS_PTR_STATUS(request));
 }
 
-/* The carrier that a message is for; NULL: it bears no key of one, and is dropped. */
+/* Returns the carrier that a message names, or NULL if it lacks the carrier's key; such a message is
+ * dropped. */
 static struct ucx_carrier *hub_find(const struct wire_hub *hub, const struct ucx_header *header)
 {
     struct ucx_carrier *carrier = u64_map_get(&hub->by_number, header->to);
@@ -145,7 +146,7 @@ static struct ucx_carrier *hub_find(const struct wire_hub *hub, const struct ucx
     return carrier && !differs && carrier->wire ? carrier : NULL;
 }
 
-/* A handler of UCX: one message. */
+/* Handler of UCX for one message. */
 static ucs_status_t hub_took(void *context, const void *header_bytes, size_t header_len, void *data,
                              size_t len, const ucp_am_recv_param_t *how)
 {
@@ -212,7 +213,7 @@ struct wire *wire_hub_next(struct wire_hub *hub)
     return carrier->wire;
 }
 
-/* A handler of UCX: the peer cannot be reached any more. */
+/* Handler of UCX for a peer that cannot be reached any more. */
 static void hub_lost(void *context, ucp_ep_h endpoint, ucs_status_t status)
 {
     carrier_break(context);
@@ -236,7 +237,7 @@ static void hub_closed(void *request, ucs_status_t status, void *context)
     carrier->running--;
 }
 
-/* Ends the endpoint at once; what was on its way ends too. */
+/* Ends the endpoint at once, with its operations in flight. */
 static void carrier_hang_up(struct ucx_carrier *carrier)
 {
     ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -253,14 +254,14 @@ static void carrier_hang_up(struct ucx_carrier *carrier)
         carrier->running--;
 }
 
-/* Whether the peer of a closed carrier has all it will read. */
+/* Whether the peer of a closed carrier has read all that it will read. */
 static bool carrier_is_over(struct ucx_carrier *carrier)
 {
     return carrier->broken || !carrier->writes || carrier->ended || !carrier_hear(carrier) ||
            carrier->ended || flow_now_ns() - carrier->closed_ns > HUB_LET_GO_NS;
 }
 
-/* Ends closed carriers whose time has come, and frees those that UCX does not know any more. */
+/* Ends closed carriers whose peers are done, and frees those that UCX no longer refers to. */
 static void hub_bury(struct wire_hub *hub)
 {
     for (size_t i = 0; i < hub->carriers.len; i++) {
@@ -294,7 +295,7 @@ void hub_let_go(struct wire_hub *hub, struct ucx_carrier *carrier)
 
 /* --- the hub */
 
-/* Whether this machine has RDMA hardware that its kernel knows. */
+/* Whether this machine has RDMA hardware that its kernel supports. */
 static bool hub_has_rdma(void)
 {
     DIR *folder = opendir("/sys/class/infiniband");
@@ -341,7 +342,7 @@ static ucs_status_t hub_init_worker(struct wire_hub *hub)
     return status;
 }
 
-/* Frees what there is of a hub that has no carriers. */
+/* Frees the parts of a hub that exist. The hub has no carriers. */
 static void hub_done(struct wire_hub *hub)
 {
     if (hub->address)
@@ -409,7 +410,7 @@ void wire_hub_free(struct wire_hub *hub)
         if (wire_hub_turn(hub) && hub->carriers.len > 0)
             epoll_wait(hub->fd, &event, 1, 100);
     }
-    for (size_t i = 0; i < hub->carriers.len; i++) { /* of peers that do not read */
+    for (size_t i = 0; i < hub->carriers.len; i++) { /* their peers do not read */
         CHECK(!hub->carriers.items[i]->wire);
         hub->carriers.items[i]->broken = true;
     }

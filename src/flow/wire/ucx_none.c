@@ -1,4 +1,4 @@
-/* Hubs where UCX is not built in. */
+/* The functions of hub.h in a build without UCX. */
 #include "flow/wire/hub.h"
 
 #include "base/check.h"

@@ -1,4 +1,4 @@
-/* Frames over a carrier of bytes. */
+/* Frames over a carrier. */
 #include "flow/wire/wire.h"
 
 void flow_wire_free(struct wire *wire)
@@ -23,7 +23,7 @@ static void wire_close_frame(struct wire *wire)
     uint64_t bytes = 0;
     size_t last = wire->out.len - 1;
     struct wire_chunk *chunk = &wire->out.items[last];
-    if (chunk->payload) { /* a frame that a payload ends: its header is one chunk before */
+    if (chunk->payload) { /* the frame ends with a payload, so its header is in the chunk before */
         bytes = (uint64_t)ir_type_bytes(&chunk->payload->type);
         chunk = &wire->out.items[last - 1];
     }
@@ -80,7 +80,7 @@ bool flow_wire_is_pending(const struct wire *wire)
     return wire->out_first < wire->out.len;
 }
 
-/* Writes what is left of a chunk of `len` bytes, or a part of it. */
+/* Writes the rest of a chunk of `len` bytes, or a part of it. */
 static ssize_t wire_write_chunk(struct wire *wire, struct wire_chunk *chunk, size_t len)
 {
     if (chunk->payload && wire->ops->write_tensor)
@@ -105,7 +105,7 @@ int flow_wire_flush(struct wire *wire)
             wire->ops->moved(wire);
         tensor_unref(chunk->payload);
         wire->out_done = 0;
-        if (!wire->spare.data && chunk->bytes.data) { /* memory for the next frames */
+        if (!wire->spare.data && chunk->bytes.data) { /* keep the memory for the next frames */
             wire->spare = chunk->bytes;
             buf_clear(&wire->spare);
         } else {
@@ -118,7 +118,7 @@ int flow_wire_flush(struct wire *wire)
     return 0;
 }
 
-/* Takes a step at the front of `in`. Returns 0 when more bytes are needed, 1 when it has been taken. */
+/* Takes a step from the front of `in`. Returns 1, 0 if more bytes are needed, or an error. */
 static int wire_take_step(struct wire *wire, const struct wire_header *header, struct error *error)
 {
     struct str in = {wire->in.data + wire->in_used, wire->in.len - wire->in_used};
@@ -144,7 +144,8 @@ static int wire_take_step(struct wire *wire, const struct wire_header *header, s
     return 1;
 }
 
-/* Hands out the whole entries of `in`. Returns 1 when `on_entry` wants no more now. */
+/* Delivers the whole entries of `in`. Returns 0 if more bytes are needed, 1 if `on_entry` has stopped, or an
+ * error. */
 static int wire_parse(struct wire *wire,
                       bool (*on_entry)(void *context, const struct flow_entry *entry, struct str tail),
                       void *context, struct error *error)
@@ -180,7 +181,7 @@ static int wire_parse(struct wire *wire,
         uint64_t size = sizeof entry + (uint64_t)entry.tail_bytes;
         if (size > wire->frame_left || !entry_valid(&entry))
             return error_set(error, ERROR_CORRUPT, "the peer's entry of kind %u is damaged", entry.kind);
-        if (left < size) { /* a tail that is only announced takes no more memory than what has come */
+        if (left < size) { /* allocate for the bytes that have arrived, not for the announced size */
             size_t more = left > WIRE_READ_MAX ? left : WIRE_READ_MAX;
             buf_reserve(&wire->in, (size - left < more ? (size_t)(size - left) : more) + 1);
             return 0;
@@ -216,7 +217,7 @@ int flow_wire_read(struct wire *wire,
             return 0;
         wire->in.len += (size_t)got;
         rc = wire_parse(wire, on_entry, context, error);
-        if ((size_t)got < room && rc == 0 && !wire->ops->is_ready) /* rings: until they ask for a bell */
+        if ((size_t)got < room && rc == 0 && !wire->ops->is_ready) /* rings are read until they sleep */
             return 0;
     }
     return rc > 0 ? 0 : rc;
