@@ -1,7 +1,7 @@
 /* fabric.h - the chip network of a slice, for the tasks of a job (libphalanx_fabric, on libphalanx).
  *
  * A job that asks for a slice of an optically switched pod (docs/fabric.md) gets chips that are linked as a
- * torus. Its ranks bring the network up together, sum over it, and go on when a link or a switch is lost:
+ * torus. Its ranks bring the network up together, sum over it, and continue when a link or a switch is lost:
  *
  *     phx_fabric *fabric;
  *     if (phx_fabric_open(ctx, NULL, &fabric, &error) != 0)
@@ -10,24 +10,26 @@
  *         phx_fabric_sum(fabric, gradients, count, PHX_F32, &error);
  *     phx_fabric_close(fabric, &error);
  *
- * Bringing up. Every rank looks at its machine's chips and tells all others what they see. Each then checks
- * the whole slice: that every link leads where the shape says (a wrong wire is named), and that tables which
- * avoid links without light, and switches that the controller takes out of use, reach every chip without a
- * circle of waiting packets. All ranks come to the same result, load their own chips, and start together.
+ * Bringing up. Every rank reads which neighbours its machine's chips see, and sends that to all other ranks.
+ * Each rank then checks the whole slice. Every link must lead where the shape requires; the first wrong wire
+ * is named. The routing tables must reach every chip, without links that have no light, without switches that
+ * the controller takes out of use, and without deadlock. All ranks reach the same result, load their own
+ * chips, and start together.
  *
- * Tables are proved before they are loaded. To solve them anew takes most of the time of a loss in a large
- * slice; where the ranks have a folder for solved tables (route_cache), they find there what any of them has
+ * Tables are proved before they are loaded. In a large slice, most of the time after a loss goes into solving
+ * new tables. Ranks with a folder for solved tables (route_cache) find there the tables that any of them has
  * solved before. A file is used only after its proof, and all ranks load the same tables whatever their
- * folders have.
+ * folders contain.
  *
- * Losses. When light goes, or the controller names other routing tables, all ranks bring the network up again
- * under a new session number, and the call under way begins again by itself with what its caller gave it. No
- * packet of the old session is delivered in the new one. The sums have the same bits with any tables.
+ * Losses. When a link loses its light, or the controller names other routing tables, all ranks bring the
+ * network up again under a new session number. The call in progress starts again by itself with its original
+ * input. No packet of the old session is delivered in the new one. The sums have the same bits with any
+ * tables.
  *
- * Threads. One thread at a time uses a fabric. Calls are collective: all ranks make the same calls in the
- * same order. They wait for the other ranks, and at the opening for the controller (answer_ms), without a
- * limit, and end with PHX_ERROR_PEER, PHX_ERROR_REJOIN or PHX_ERROR_FENCED when the attempt is over: abandon
- * the fabric, call phx_rejoin, and open another one.
+ * Threads. One thread at a time uses a fabric. phx_fabric_open, phx_fabric_sum and phx_fabric_close are
+ * collective: all ranks call them in the same order. They wait for the other ranks, and the opening for the
+ * controller (answer_ms), without a limit. They return PHX_ERROR_PEER, PHX_ERROR_REJOIN or PHX_ERROR_FENCED
+ * when the attempt has ended: abandon the fabric, call phx_rejoin, and open another one.
  *
  * Results, ownership and errors are as in phalanx.h.
  */
@@ -50,52 +52,59 @@ struct phx_fabric_options {
     /* The machine's chips: "emulated:PATH" (the socket of phalanx switch-sim), or "LIBRARY:ADDRESS", the path
      * of a driver with a '/' (phalanx/chips.h) and what it expects. Default: PHX_CHIP_NETWORK. */
     const char *chips;
-    int keeps_routes; /* not 0: a link without light ends the calls with an error; all ranks say the same */
-    /* The time in which the controller has to answer that it knows of this rank's chips (phx_slice_enter):
-     * above 0, phx_fabric_open ends with PHX_ERROR_TIMEOUT after it, and the message says who has not
-     * answered. Default: no limit, as long as the attempt lives. */
+    /* Not 0: a link without light ends the calls with an error instead of a detour. Must be equal on all
+     * ranks. */
+    int keeps_routes;
+    /* How long phx_fabric_open waits until the controller knows of this rank's chips (phx_slice_enter). Then
+     * it returns PHX_ERROR_TIMEOUT, with a message that says whether the agent or the controller has not
+     * answered. Default: no limit while the attempt lives. */
     int64_t answer_ms;
-    /* A folder for solved tables, which is there; any ranks of any jobs may share it. Default:
-     * PHX_ROUTE_CACHE. "": none, and all tables are built. */
+    /* An existing folder for solved tables; any ranks of any jobs may share it. Default: PHX_ROUTE_CACHE. "":
+     * none, and all tables are built. */
     const char *route_cache;
 };
 
-/* Brings the network of the job's slice up. Waits for the routing tables that the agent tells
- * (phx_slice_wait). On success the caller owns *ret_fabric and must pass it to phx_fabric_close or
- * phx_fabric_abandon. PHX_ERROR_INVALID: the slice does not fit the ranks, PHX_CHIP_NETWORK is wrong, or
- * the wiring is, and the controller has named no tables that avoid it: the message names the first wrong
- * wire; PHX_ERROR_IO: the chips cannot be reached; PHX_ERROR_TIMEOUT: see answer_ms. */
+/* Brings the network of the job's slice up. First waits until the agent has reported routing tables for the
+ * slice (phx_slice_wait). options may be NULL. On success the caller owns *ret_fabric and must pass it to
+ * phx_fabric_close or phx_fabric_abandon.
+ *
+ * Returns PHX_ERROR_INVALID if the slice does not fit the ranks, if PHX_CHIP_NETWORK is wrong, or if a wire
+ * is wrong and the controller has named no tables that avoid it within 30 s; the message names the first
+ * wrong wire. Returns PHX_ERROR_IO if the chips cannot be reached, and PHX_ERROR_TIMEOUT after answer_ms. */
 int phx_fabric_open(phx_context *ctx, const struct phx_fabric_options *options, phx_fabric **ret_fabric,
                     struct phx_error *error);
 
 /* Replaces values[count] on every rank by the sums over all ranks, with the same bits everywhere. All ranks
- * give the same count and dtype: PHX_I64 (the sum wraps around), PHX_F32 or PHX_F64. Undefined values after a
- * failure. */
+ * must pass the same count and dtype: PHX_I64 (the sum wraps around), PHX_F32 or PHX_F64. The values are
+ * undefined after a failure. */
 int phx_fabric_sum(phx_fabric *fabric, void *values, size_t count, int dtype, struct phx_error *error);
 
 struct phx_fabric_about {
-    uint32_t session;  /* its number now */
+    uint32_t session;  /* number of the current session */
     uint32_t chips;    /* of the slice */
-    uint32_t links;    /* with data; each counted once */
+    uint32_t links;    /* links that carry data; each counted once */
     uint32_t dark;     /* links that the tables avoid */
-    uint32_t reroutes; /* since phx_fabric_open */
+    uint32_t reroutes; /* how often the network was brought up again since phx_fabric_open */
     uint64_t tables;   /* number of the routing tables that the controller has named (phx_slice_tables) */
-    int32_t cached;    /* 1: the tables came from this rank's folder for solved ones */
-    /* Why that folder did not serve at the newest bringing-up: a damaged file, no room, or tables that are
-     * not those of the other ranks. One line; "": it served, had none yet, or there is no folder. */
+    int32_t cached;    /* 1: the tables came from this rank's folder for solved tables */
+    /* Why that folder was of no use when the network was last brought up: a damaged file, a full disk, or
+     * tables that differ from those of the other ranks. One line; "": the folder was used, had no such tables
+     * yet, or there is no folder. */
     char cache_note[256];
-    /* Switches over which some rank's chips see other chips than the slice has there, as the bits of
-     * phx_slice.without; also those that the tables avoid. 0: all wires are right. */
+    /* Switches over which some rank's chips see other chips than the slice requires, as the bits of
+     * phx_slice.without, including switches that the tables avoid. 0: all wires are right. */
     uint64_t wrong;
 };
+/* Describes the network as it was last brought up. Not collective, and never blocks. */
 void phx_fabric_get(const phx_fabric *fabric, struct phx_fabric_about *ret_about);
 
-/* Waits until no rank needs this one's chips any more and new tables are in route_cache, unloads the chips,
- * and frees the fabric whatever it returns. It does not wait when the attempt is over. NULL is allowed. */
+/* Waits until no rank needs this rank's chips any longer and new tables are in route_cache, unloads the
+ * chips, and frees the fabric, whatever it returns. Does not wait if the attempt has ended. NULL is
+ * allowed. */
 int phx_fabric_close(phx_fabric *fabric, struct phx_error *error);
 
-/* Frees the fabric without waiting: other ranks cannot go on without this one's chips. For the end of an
- * attempt (phx_loop.end), and after a failure, before phx_leave. NULL is allowed. */
+/* Unloads the chips and frees the fabric without waiting: other ranks cannot continue without this rank's
+ * chips. For the end of an attempt (phx_loop.end), and after a failure, before phx_leave. NULL is allowed. */
 void phx_fabric_abandon(phx_fabric *fabric);
 
 #pragma GCC visibility pop

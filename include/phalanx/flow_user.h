@@ -6,7 +6,7 @@
  *     user "sums.so"
  *     func @add(tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>)
  *
- * The object exports the four functions below. They may be called by several threads at once.
+ * The object exports the four functions below. Several threads may call them at once.
  */
 #ifndef PHALANX_FLOW_USER_H
 #define PHALANX_FLOW_USER_H
@@ -19,27 +19,30 @@ extern "C" {
 
 enum { PHX_USER_ABI = 1 };
 
-/* The call that runs: this device's number among the devices of the mesh, and how to meet the others. */
+/* A call on one device, valid while phx_user_run runs. */
 struct phx_user_call {
-    uint32_t partition, partitions;
-    void *context;
-    /* Gives `size` bytes to every device of the call and receives those of all, in order, in `all`. Blocks
-     * until all have come. Not 0: the gang has lost a member; return not 0 as well. `key` tells exchanges of
-     * one call apart and is the same on every device. */
+    uint32_t partition, partitions; /* number of this device in the mesh, from 0; number of devices */
+    void *context;                  /* the worker's own */
+    /* Sends `size` bytes to every device of the call and receives the bytes of all devices, in order of their
+     * numbers, in `all` (partitions * size bytes). Blocks until all devices have called it. `key` tells the
+     * exchanges of one call apart and must be equal on every device. Returns not 0 if a device of the call is
+     * lost: phx_user_run must then return not 0 as well. */
     int (*all_gather)(const struct phx_user_call *call, uint64_t key, const void *mine, size_t size,
                       void *all);
 };
 
-/* PHX_USER_ABI. */
+/* Returns PHX_USER_ABI. */
 uint32_t phx_user_abi(void);
-/* Prepares function `name` for these types. 0 and *ret_function, or not 0 and a message of at most `len`
- * bytes with its NUL. */
+/* Prepares function `name` for these types, which are those of shards. Returns 0 with *ret_function, or not 0
+ * with a message of at most `len` bytes, the NUL included. */
 int phx_user_open(const char *name, const struct phx_flow_type *args, uint32_t arg_count,
                   const struct phx_flow_type *results, uint32_t result_count, void **ret_function,
                   char *message, size_t len);
-/* Computes the results, whose memory is there, from the arguments. Not 0: failed, with a message. */
+/* Computes the results from the arguments, both in row-major order. The worker owns the memory of arguments
+ * and results. Returns 0, or not 0 with a message as phx_user_open does. */
 int phx_user_run(void *function, const struct phx_user_call *call, const void *const *args,
                  void *const *results, char *message, size_t len);
+/* Frees a prepared function. */
 void phx_user_close(void *function);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* cause.h - puts an attribution (docs/faults.md) into words. */
+/* cause.h - describes an attribution (docs/faults.md) in words. */
 #ifndef PHX_CMD_CAUSE_H
 #define PHX_CMD_CAUSE_H
 
@@ -7,8 +7,8 @@
 /* Appends " of rank 2 on m-3 and 4 other tasks". */
 void put_place(struct buf *out, const struct doc *found);
 
-/* Appends why a JobSet failed, as its object read alone says: "exit/1 of rank 2 on m-3 (user): EVIDENCE",
- * else the message of its condition. Nothing if it has not failed. */
+/* Appends why a JobSet failed, from an object that was read alone (not in a list): "exit/1 of rank 2 on m-3
+ * (user): EVIDENCE", or else the message of its condition. Appends nothing if the JobSet has not failed. */
 void put_failure(struct buf *out, const struct doc *jobset);
 
 #endif

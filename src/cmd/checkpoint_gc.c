@@ -18,14 +18,14 @@ struct found {
     struct str key;
     uint64_t step, bytes;
     uint32_t attempt, rank;
-    bool temporary; /* a write that did not finish */
+    bool temporary; /* an unfinished write */
     bool goes;
 };
 
 struct gc {
     struct object_store *store;
     struct arena arena;
-    VEC(struct found) list; /* by step, attempt, rank; temporary ones last of their attempt */
+    VEC(struct found) list; /* by step, attempt, rank; temporary files last in their attempt */
     bool dry_run;
     size_t count;
     uint64_t bytes;
@@ -61,7 +61,8 @@ static int find(struct gc *gc, struct error *error)
     return rc;
 }
 
-/* Is the checkpoint complete whose items are [begin, end), all of one attempt at one step? */
+/* Finds out whether the checkpoint with the items [begin, end), all of one attempt at one step, is
+ * complete. */
 static int is_complete(struct gc *gc, size_t begin, size_t end, bool *ret_complete, struct error *error)
 {
     uint8_t bytes[SHARD_HEADER_SIZE];
@@ -85,7 +86,7 @@ static int is_complete(struct gc *gc, size_t begin, size_t end, bool *ret_comple
     return 0;
 }
 
-/* Everything below the newest complete step goes that is not complete itself. */
+/* Chooses the files to delete: everything below the newest complete step that is not complete itself. */
 static int choose(struct gc *gc, struct error *error)
 {
     bool any = false;

@@ -26,7 +26,7 @@ static int copy_header(struct object_store *store, const char *key, int fd, stru
     return rc;
 }
 
-/* Copies a shard. A damaged one is left as a file without a header, which the reader reports. */
+/* Copies a shard. A damaged shard becomes a file without a header, which the reader reports. */
 static int copy_whole(const struct store_place *place, const char *key, int fd, uint64_t step,
                       uint32_t attempt, uint32_t rank, struct error *error)
 {

@@ -1,8 +1,8 @@
-/* checkpoint_mirror.h - the shards of an object store as a folder that the other actions of phalanx
- * checkpoint read: either the header of each shard alone, in a file of its size with a hole behind, or the
- * whole shard.
+/* checkpoint_mirror.h - copies the shards of an object store to a folder, for the other actions of phalanx
+ * checkpoint: either whole shards, or only their headers, in files of the shards' sizes with a hole after the
+ * header.
  *
- * One thread; it blocks for as long as the store takes.
+ * One thread; blocks while the store works.
  */
 #ifndef PHX_CMD_CHECKPOINT_MIRROR_H
 #define PHX_CMD_CHECKPOINT_MIRROR_H
@@ -12,10 +12,10 @@
 
 #include "base/error.h"
 
-/* Copies into `folder`, which must exist. step -1: every step. With `whole` a shard that does not arrive
- * whole is left as a file that is no shard. ERROR_NOT_FOUND: the store has no shard of the step. */
+/* Copies shards into `folder`, which must exist. step -1: of every step. With `whole` a damaged shard becomes
+ * a file that is not a valid shard. Returns ERROR_NOT_FOUND if the store has no shard of the step. */
 int checkpoint_mirror(const char *address, const char *folder, int64_t step, bool whole, struct error *error);
-/* With all that is in it. */
+/* Removes the folder with all its contents. */
 void checkpoint_mirror_remove(const char *folder);
 
 #endif

@@ -13,7 +13,7 @@
 #include "core/words/release.h"
 
 enum { CALL_TIMEOUT_MS = 60000, REPLY_MEMORY_MAX = 1 << 30, KEY_TEXT_MAX = 33, HANDSHAKES_MAX = 3 };
-#define AGAIN_NS       (30 * NS_PER_SECOND) /* a request without an answer is sent again for so long */
+#define AGAIN_NS       (30 * NS_PER_SECOND) /* how long a request without an answer is sent again */
 #define AGAIN_PAUSE_NS (50 * NS_PER_MS)     /* between two tries */
 
 /* `phalanx` has no HTTPS: full.h. */
@@ -77,7 +77,7 @@ int64_t client_wall(void)
 
 /* --- one handle -------------------------------------------------------------------------------- */
 
-/* The text of a quoted string without its quotes and backslashes (RFC 9110 section 5.6.4). */
+/* Returns the text of a quoted string without its quotes and backslashes (RFC 9110 section 5.6.4). */
 static struct str unquote(struct buf *out, struct str text)
 {
     struct str head, rest;
@@ -100,7 +100,7 @@ static void warn(struct str warning)
     fputs(text.data, stderr);
 }
 
-/* Warning: 299 - "text" (RFC 7234 section 5.5), as the API server sends them. */
+/* Prints the text of a header "Warning: 299 - "text"" (RFC 7234 section 5.5), as API servers send it. */
 static void say_warning(struct client *client, struct str value)
 {
     struct buf plain BUF_CLEANUP = {0};
@@ -111,8 +111,8 @@ static void say_warning(struct client *client, struct str value)
     client->image_said |= image;
 }
 
-/* Chooses the client for the server's URL. Nothing was begun yet, in any command, so a failure ends the
- * process. */
+/* Chooses the client for the server's URL. A failure ends the process, since no command has begun anything
+ * yet. */
 static void connect_to(struct client *client)
 {
     struct error error;
@@ -165,7 +165,7 @@ int client_open(struct client *client, const struct client_options *options)
     if (server && !*server)
         server = NULL;
     if (!client_read_config(client, server))
-        exit(EXIT_FAILED); /* nothing was begun yet, in any command */
+        exit(EXIT_FAILED); /* no command has begun anything yet */
     if (client->server.len == 0) {
         server = server ? server : CLIENT_SERVER_DEFAULT;
         if (!strstr(server, "://"))
@@ -198,8 +198,8 @@ void client_close(struct client *client)
             close(files[i]);
 }
 
-/* Does the server answer without TLS? A server of plain HTTP breaks the handshake and answers without one; a
- * TLS server then answers 400 at most. */
+/* Returns true if the server speaks plain HTTP: it breaks the handshake and answers a plain request, which a
+ * TLS server answers with 400 at most. */
 static bool answers_without_tls(const struct client *client)
 {
     struct buf url BUF_CLEANUP = {0};
@@ -239,7 +239,7 @@ static int unreachable(struct client *client, enum http_result result, const str
 
 /* --- calls ------------------------------------------------------------------------------------- */
 
-/* An exchange with the server; the context of its callbacks leads back to the client. */
+/* An exchange with the server: the context of its callbacks. */
 struct exchange {
     struct client *client;
     struct client_reply *reply;  /* a call's, else NULL */
@@ -272,13 +272,13 @@ static bool on_body(void *context, int code, struct str bytes)
     return exchange->reply->text.len <= REPLY_MEMORY_MAX;
 }
 
-/* Whether the controller went before it answered. A handshake that fails in the moment in which a server ends
- * looks like one that the server refuses, which it then does HANDSHAKES_MAX times. */
+/* Returns true if the controller ended before it answered. A handshake that fails because the server is
+ * ending looks like one that the server refuses; the latter fails HANDSHAKES_MAX times in a row. */
 static bool went_unanswered(struct client *client, const struct http_request *call, enum http_result result,
                             int handshakes)
 {
     if (call->resent_ms > 0 && result == HTTP_NO_SERVER)
-        return true; /* it is not back yet */
+        return true; /* the server is not back yet */
     if (result == HTTP_NO_TLS)
         return handshakes < HANDSHAKES_MAX && !answers_without_tls(client);
     if (!client->http)
@@ -290,12 +290,12 @@ static bool went_unanswered(struct client *client, const struct http_request *ca
 static void make_key(char ret_key[KEY_TEXT_MAX])
 {
     uint8_t bytes[(KEY_TEXT_MAX - 1) / 2];
-    CHECK(getrandom(bytes, sizeof bytes, 0) == sizeof bytes); /* so few are always given whole */
+    CHECK(getrandom(bytes, sizeof bytes, 0) == sizeof bytes); /* a request this small is never cut short */
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(ret_key + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Performs a request, a write under a key; without an answer, again. */
+/* Performs a request, a write with an idempotency key, and repeats it while there is no answer. */
 static enum http_result perform_until_answered(struct client *client, struct http_request *call,
                                                struct client_reply *reply, struct error *error)
 {
@@ -498,7 +498,7 @@ int client_watch(struct client *client, struct str list_path, struct str query, 
                    STR_ARG(query));
         int rc = client_get(client, buf_str(&path), &list);
         if (rc == EXIT_UNREACHABLE && !first && client_clock() < deadline_ns) {
-            /* The controller is being restarted: its tasks go on, and so do we. */
+            /* The controller is being restarted, and its tasks continue: so does the watch. */
             client->quiet = true;
             nanosleep(&(struct timespec){.tv_nsec = 300 * NS_PER_MS}, NULL);
             continue;

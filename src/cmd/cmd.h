@@ -1,4 +1,4 @@
-/* cmd.h - the subcommands of the one command; each lives in a file of its own, cmd_<name>.c.
+/* cmd.h - the subcommands of `phalanx`; each is in its own file, cmd_<name>.c.
  *
  * A subcommand gets argv with its own name at argv[0] and returns the exit code of the process.
  */
@@ -8,7 +8,7 @@
 /* Exit codes of every subcommand that talks to a controller; docs/cli.md has them for users. */
 enum exit_code {
     EXIT_OK = 0,
-    EXIT_FAILED = 1,      /* the thing asked for failed, or the answer is no */
+    EXIT_FAILED = 1,      /* the request failed, or the answer is no */
     EXIT_USAGE = 2,       /* the command line is wrong */
     EXIT_NOT_FOUND = 3,   /* the object named does not exist */
     EXIT_UNREACHABLE = 4, /* no controller answers at the server address */

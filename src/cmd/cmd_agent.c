@@ -217,7 +217,7 @@ static bool take_hidden(struct arguments *arguments, const char *path)
     return path[0] == '/';
 }
 
-/* Takes the options about what tasks are and what they see, and numbers. */
+/* Takes the options about the users, isolation and limits of tasks. */
 static bool take_task_option(struct arguments *arguments, int option, const char *value)
 {
     struct agent_host_options *host = &arguments->host;
@@ -237,7 +237,7 @@ static bool take_task_option(struct arguments *arguments, int option, const char
     return value[0] != 0;
 }
 
-/* "HOST:PORT" of the controller, or of several with commas between. */
+/* Reads "HOST:PORT" of the controller, or a list of several separated by commas. */
 static bool parse_controllers(struct arguments *arguments, const char *text)
 {
     struct agent_host_options *host = &arguments->host;
@@ -270,7 +270,7 @@ static bool parse_controllers(struct arguments *arguments, const char *text)
     return count > 0;
 }
 
-/* False for a value that is none. */
+/* Takes an option. Returns false if its value is not valid. */
 static bool take_option(struct arguments *arguments, int option, const char *value)
 {
     struct agent_host_options *host = &arguments->host;
@@ -320,7 +320,7 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         *(option == OPTION_TLS_KEY ? &host->tls_key : &host->tls_cert) = value;
         return true;
     case OPTION_FOLLOW:
-        host->announce = false; /* `phalanx up` says when all are ready */
+        host->announce = false; /* `phalanx up` announces when all are ready */
         return keeper_follow(value);
     case OPTION_STOP_TASKS:
         arguments->stop_tasks = true;
@@ -424,8 +424,8 @@ static int run(const struct arguments *arguments)
     return rc == 0 ? EXIT_OK : rc == ERROR_INVALID ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/* A connection a machine needs more descriptors than a login's usual limit. Real tasks inherit ours, so only
- * here. */
+/* Raises the limit of descriptors for simulated machines, whose connections exceed the usual limit of a
+ * login. Real tasks inherit the limit, so it stays for them. */
 static void raise_descriptor_limit(uint32_t machines)
 {
     struct rlimit limit;
@@ -433,17 +433,18 @@ static void raise_descriptor_limit(uint32_t machines)
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
     limit.rlim_cur = limit.rlim_max;
-    if (limit.rlim_max < need) { /* root may */
+    if (limit.rlim_max < need) { /* root may raise the hard limit */
         struct rlimit more = {need, need};
         if (setrlimit(RLIMIT_NOFILE, &more) == 0)
             return;
         say("%llu descriptors are allowed, %llu are needed (ulimit -n)", (unsigned long long)limit.rlim_max,
             (unsigned long long)need);
     }
-    (void)setrlimit(RLIMIT_NOFILE, &limit); /* connecting reports a lack of descriptors */
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* on failure, connecting reports a lack of descriptors */
 }
 
-/* Programs of the examples (`train`) are installed in PREFIX/libexec/phalanx: tasks look there last. */
+/* Adds PREFIX/libexec/phalanx, where example programs such as `train` are installed, to the end of PATH for
+ * tasks. */
 static void add_libexec_path(void)
 {
     char self[PATH_MAX], *slash;

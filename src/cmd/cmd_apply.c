@@ -1,8 +1,8 @@
-/* phalanx apply: creates objects that do not exist, changes those that differ.
+/* phalanx apply: creates objects that do not exist, and changes objects that differ.
  *
- * As `kubectl apply` on the client's side, the last applied document is kept in an annotation (kubectl's own,
- * so both tools may be used in turn). Fields that it had and the new document lacks are removed, the rest is
- * merged. */
+ * As in client-side `kubectl apply`, the last applied document is kept in an annotation (kubectl's own, so
+ * both tools may be used in turn). Fields that the last document had and the new one lacks are removed; the
+ * rest is merged. */
 #include <stdio.h>
 
 #include "cmd/usage.h"
@@ -30,7 +30,7 @@ struct applying {
     bool dry_run, lax;
 };
 
-/* The document as the annotation keeps it: without the annotation itself. */
+/* Puts the document into its own annotation, where it appears without that annotation. */
 static void annotate(struct arena *arena, struct doc *object)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -105,8 +105,8 @@ static int change(struct applying *applying, struct arena *arena, const struct f
     if (text.len && json_parse(arena, text, &last, NULL) < 0)
         last = NULL;
     doc_unset(wanted, "status");
-    /* The last document had the map (annotate() made it); its absence now must not take all annotations
-     * out. */
+    /* The last document had the map, which annotate() made. Its absence now must not remove all
+     * annotations. */
     doc_need_object(arena, doc_need_object(arena, wanted, "metadata"), "annotations");
     /* Lists are compared as a whole, and the live ones have the server's defaults in them. */
     struct doc *defaulted = doc_clone(arena, wanted);

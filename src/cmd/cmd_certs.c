@@ -1,4 +1,4 @@
-/* phalanx certs: the cluster's own certificate authority and its certificates, tokens and kubeconfig
+/* phalanx certs: makes the cluster's own certificate authority, its certificates, tokens and kubeconfig
  * files. */
 #include <stdio.h>
 #include <string.h>
@@ -140,7 +140,7 @@ static int do_token(struct arguments *arguments, struct error *error)
     return rc;
 }
 
-/* Negative: an error; 1: an option is missing. */
+/* Carries out the action. Returns 0, a negative error, or 1 if an option is missing. */
 static int run(struct arguments *arguments, struct error *error)
 {
     const char *verb = arguments->verb, *user = arguments->user;

@@ -1,4 +1,4 @@
-/* phalanx check: runs the probes on this machine, once or for some rounds. */
+/* phalanx check: runs the probes on this machine, once or for several rounds. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ struct found { /* a signal, with copies of its strings */
 };
 struct check {
     const char *root, *settings, *faults;
-    struct arena arena; /* what `table` refers to */
+    struct arena arena; /* owns what `table` points to */
     struct buf only;
     int64_t rounds, every_ns, round;
     bool json, since_boot;
@@ -98,7 +98,7 @@ static int status_of_level(enum fault_level level)
     return STATUS_OK;
 }
 
-/* Judges a signal. A condition that lasts until the end of the check is judged as if it went on: the check
+/* Judges a signal. A condition that lasts until the end of the check is judged as if it continued: the check
  * does not wait for the duration in the table. */
 static int status_of_signal(const struct check *check, const struct signal *signal)
 {
@@ -141,7 +141,7 @@ static void on_condition(void *context, const struct signal *signal)
     weigh(context, signal);
 }
 
-/* Rounds until `until_ns`, or (INT64_MAX) until every answer has come. */
+/* Runs rounds until `until_ns`, or (INT64_MAX) until every probe has answered. */
 static void run_until(struct check *check, int64_t until_ns)
 {
     for (;;) {
@@ -179,7 +179,7 @@ static const char *status_name(int status)
     return names[status];
 }
 
-/* --- what is printed ------------------------------------------------------------------------------ */
+/* --- output --------------------------------------------------------------------------------------- */
 
 static void print_found(struct buf *out, const struct check *check, const struct found *found)
 {

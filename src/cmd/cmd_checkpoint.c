@@ -1,4 +1,4 @@
-/* phalanx checkpoint: lists a folder of checkpoints, verifies it, and exports its regions as a file for other
+/* phalanx checkpoint: lists and verifies a folder of checkpoints, and exports its regions to a file for other
  * programs. */
 #include <errno.h>
 #include <stdio.h>
@@ -334,7 +334,7 @@ static int parse(struct options *options, int argc, char **argv)
     }
     if (export && !options->output)
         return usage_wrong(usage, "export needs -o FILE");
-    if (!export && options->output) { /* list, show and verify are said in words or JSON */
+    if (!export && options->output) { /* list, show and verify print text or JSON */
         if (!usage_json(options->output, &options->json))
             return EXIT_USAGE;
         options->output = NULL;
@@ -374,8 +374,8 @@ static int inspect(const struct options *options)
     return status;
 }
 
-/* Fetches the headers first, which tell the step and all that a list needs; then the chosen step as a
- * whole. */
+/* Fetches the headers first, which have the steps and everything that a list needs, then the whole shards of
+ * the chosen step. */
 static int fetch(struct options *options, const char *folder, struct error *error)
 {
     struct shards shards;
@@ -408,7 +408,7 @@ static int inspect_store(struct options *options)
     if (options->output && options->output[0] != '/')
         options->output = output.data;
     int rc = fetch(options, folder, &error), status = EXIT_FAILED;
-    if (rc == 0 && chdir(folder) == 0) { /* messages about files then show their keys */
+    if (rc == 0 && chdir(folder) == 0) { /* messages about files then name their keys */
         options->folder = ".";
         status = inspect(options);
         rc = chdir(here);

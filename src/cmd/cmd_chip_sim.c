@@ -1,4 +1,4 @@
-/* phalanx chip-sim: the emulated chips of a machine in a process of their own. */
+/* phalanx chip-sim: emulates the chips of machines, in a process for each machine. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ static int64_t monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Waits once and serves what is ready; false: ppoll() failed. */
+/* Waits once and serves the ready descriptors. Returns false if ppoll() failed. */
 static bool turn(struct machine *machine, struct pollfd *fds)
 {
     sigset_t none;
@@ -66,7 +66,7 @@ static bool turn(struct machine *machine, struct pollfd *fds)
     machine_watch(machine, fds, &wake_ns);
     int64_t wait_ns = wake_ns == INT64_MAX ? 3600LL * 1000000000 : wake_ns > now_ns ? wake_ns - now_ns : 0;
     struct timespec wait = {wait_ns / 1000000000, wait_ns % 1000000000};
-    /* Signals are blocked but here: none is lost between the test and the wait. */
+    /* Signals are blocked everywhere else, so none is lost between the test and the wait. */
     if (ppoll(fds, machine_fds(machine), &wait, &none) < 0)
         return errno == EINTR;
     machine_turn(machine, fds);
@@ -96,7 +96,7 @@ static int serve_machine(const struct machine_settings *settings, bool quiet)
 
 /* --- a process for each machine ------------------------------------------------------------------------ */
 
-/* Starts the process of a machine: its number, or -1. */
+/* Starts the process of a machine. Returns its pid, or -1. */
 static pid_t start_process(const struct chip_options *options, uint32_t number)
 {
     struct machine_settings settings = options->machine;
@@ -118,7 +118,7 @@ static void end_processes(const pid_t *processes, uint32_t count)
             waitpid(processes[i], NULL, 0);
 }
 
-/* Waits for processes that end, and starts those again that were killed; false: one could not serve. */
+/* Waits for processes that end, and starts killed ones again. Returns false if a process could not serve. */
 static bool restart_dead(const struct chip_options *options, pid_t *processes, uint32_t count)
 {
     int status;
@@ -232,6 +232,6 @@ int cmd_chip_sim(int argc, char **argv)
         return usage_wrong(usage, "--network DIR is missing: the folder of the sockets");
     if (asked.has_machine == (asked.cubes > 0))
         return usage_wrong(usage, "expected either --machine, or --cubes for all machines of so many cubes");
-    (void)ending_await(); /* before there is anything to end */
+    (void)ending_await(); /* blocks signals before anything is started */
     return asked.cubes ? serve_all(&asked) : serve_machine(&asked.machine, asked.quiet);
 }

@@ -1,4 +1,4 @@
-/* phalanx cluster: check a cluster file; show the cluster that runs. */
+/* phalanx cluster: checks a cluster file, shows the running cluster and its policy. */
 #include <stdio.h>
 
 #include "cmd/usage.h"
@@ -127,7 +127,7 @@ struct block_list {
     struct block_sum all;
 };
 
-/* Nodes come in the order of the cluster file, those of a block together. */
+/* Sums the nodes of each block. Nodes are in the order of the cluster file, those of a block together. */
 static void sum_blocks(struct block_list *list, const struct doc *nodes)
 {
     for (size_t i = 0; i < doc_len(nodes); i++) {

@@ -72,7 +72,7 @@ static const char usage[] =
     "Exit status: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 usage.\n";
 
 #define FAULTS_DEFAULT "/etc/phalanx/faults.yaml"
-#define AGAIN          "PHALANX_CONTROLLER_AGAIN" /* in the environment: the process has led before */
+#define AGAIN          "PHALANX_CONTROLLER_AGAIN" /* environment variable: the process has led before */
 
 enum { API_NAMES_MAX = 32, HANDSHAKES_MAX = 65535 };
 
@@ -224,7 +224,7 @@ static bool is_loopback(const char *address)
            strcmp(address, "::1") == 0 || strcmp(address, "[::1]") == 0;
 }
 
-/* Do the options go together? False, after a message: no. */
+/* Checks that the options go together. Returns false, after a message, if not. */
 static bool check_options(const struct command *command)
 {
     const struct controller_options *with = &command->options;
@@ -344,17 +344,18 @@ static void announce(const struct command *command, const struct controller *con
 static struct running {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
-    struct standby *standby;       /* NULL: the log is this controller's alone */
-    struct controller *controller; /* NULL: it does not lead */
+    struct standby *standby;       /* NULL: no other controller shares the log */
+    struct controller *controller; /* NULL: this controller does not lead */
     bool ending;                   /* by a signal */
     bool hands_over, handed_over;
 } running;
 static char **own_argv;
 
-/* Begins anew, as a standby, in the same process: nothing of what this one believes is of use. */
+/* Replaces the program by itself, as a standby: the state of a controller that has lost the lead is
+ * useless. */
 static void begin_again(void)
 {
-    setenv(AGAIN, "1", 1); /* --ready-fd's file is not ours any more */
+    setenv(AGAIN, "1", 1); /* the descriptor of --ready-fd is no longer open */
     execv("/proc/self/exe", own_argv);
     _exit(EXIT_FAILURE);
 }
@@ -376,7 +377,7 @@ static void on_handed_over(void *context)
     uv_stop(&it->loop);
 }
 
-/* A signal that comes while the lead is handed over is heard; the process ends when that is done. */
+/* Ends the process. During a handover of the lead, the process ends once the handover is complete. */
 static void on_signal(uv_signal_t *handle, int signal_number)
 {
     struct running *it = handle->data;
@@ -424,7 +425,7 @@ static void tell_ready(const struct command *command, uint16_t api_port, uint16_
         dprintf(command->ready_fd, "%u %u\n", api_port, agent_port);
 }
 
-/* A controller that has led goes on when etcd answers again, however long that takes. */
+/* Makes the standby. A controller that has led before waits for etcd without a limit. */
 static int standby_new_patient(struct running *it, const struct standby_options *options, struct error *error)
 {
     bool again = getenv(AGAIN) != NULL;
@@ -443,7 +444,7 @@ static int standby_new_patient(struct running *it, const struct standby_options 
     }
 }
 
-/* Begins to follow the others' log. */
+/* Begins to follow the log of the leader. */
 static int begin_standby(struct command *command, struct running *it, struct error *error)
 {
     struct controller_options *options = &command->options;
@@ -491,7 +492,7 @@ static int lead(struct command *command, struct running *it)
     return 0;
 }
 
-/* Follows, leads, hands over and follows again, until a signal ends it. */
+/* Follows, leads, hands over and follows again, until a signal. */
 static int run_shared(struct command *command, struct running *it)
 {
     struct error error = {0};
@@ -530,7 +531,7 @@ static int run(struct command *command)
     standby_close(it->standby);
     for (int i = 0; i < 3; i++)
         uv_close((uv_handle_t *)handles[i], NULL);
-    uv_run(&it->loop, UV_RUN_DEFAULT); /* lets handles finish closing */
+    uv_run(&it->loop, UV_RUN_DEFAULT); /* closes the remaining handles */
     standby_free(it->standby);
     store_keys_free(command->etcd_keys);
     uv_loop_close(&it->loop);
@@ -572,7 +573,7 @@ int cmd_controller(int argc, char **argv)
     if (!command.options.faults && access(FAULTS_DEFAULT, R_OK) == 0)
         command.options.faults = FAULTS_DEFAULT;
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* one socket an agent, one a tether */
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* two sockets for each agent: connection and tether */
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }

@@ -1,5 +1,5 @@
-/* phalanx cordon, drain, uncordon: a node takes no new work, is emptied with the graces of its pods, and
- * takes work again. kubectl makes the same requests. */
+/* phalanx cordon, drain, uncordon: stops new work on a node, evicts its pods with their grace periods, and
+ * allows work again. kubectl makes the same requests. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static const char drain_usage[] =
     "      --timeout DURATION of all of it, such as 30s or 5m (default: no limit)\n" CLIENT_HELP
         CLIENT_EXIT_HELP;
 
-enum { AGAIN_NS = 1000000000 }; /* the pause after a refusal, if nothing changes */
+enum { AGAIN_NS = 1000000000 }; /* pause after a refusal if nothing changes */
 
 struct nodes_command {
     struct client client;
@@ -82,7 +82,7 @@ static int set_cordon(struct nodes_command *command, bool cordon)
 
 /* --- drain ---------------------------------------------------------------------------------------- */
 
-/* *ret_again: a disruption budget says not now. */
+/* Evicts a pod. *ret_again: a disruption budget does not allow it now. */
 static int evict(struct nodes_command *command, const struct doc *pod, bool *ret_again)
 {
     struct buf path BUF_CLEANUP = {0}, body BUF_CLEANUP = {0};
@@ -108,7 +108,7 @@ static int evict(struct nodes_command *command, const struct doc *pod, bool *ret
     *ret_again = reply.code == 429;
     if (reply.code < 400)
         output_print("pod/" STR_FORMAT " evicted\n", STR_ARG(name));
-    else if (reply.code != 404 && reply.code != 429) /* 404: it has gone by itself */
+    else if (reply.code != 404 && reply.code != 429) /* 404: the pod has ended by itself */
         rc = client_refused(&reply, "evicting a pod");
     client_reply_done(&reply);
     return rc;
@@ -120,7 +120,7 @@ static bool on_change(void *context, const char *type, const struct doc *object)
     return strcmp(type, "BEGIN") == 0 || strcmp(type, "ADDED") == 0 || strcmp(type, "SYNCED") == 0;
 }
 
-/* Evicts each pod that is on the node now; *ret_refused: how many must stay for now. */
+/* Evicts each pod that is on the node now; *ret_refused is the number of pods that must stay for now. */
 static int evict_all(struct nodes_command *command, struct str list, size_t *ret_refused)
 {
     struct client_reply reply;
@@ -185,7 +185,7 @@ static bool names_node(const struct doc *maintenance, struct str node)
     return false;
 }
 
-/* A node may be uncordoned and take no work all the same. */
+/* Warns of each Maintenance that keeps work away from the node although it is uncordoned. */
 static int tell_maintenance(struct nodes_command *command)
 {
     struct buf path BUF_CLEANUP = {0};
@@ -227,7 +227,8 @@ static bool take_option(struct nodes_command *command, int letter)
     }
 }
 
-/* False: *ret_code is the exit code. */
+/* Parses the command line and opens the client. Returns false with the exit code in *ret_code if the command
+ * ends. */
 static bool begin(struct nodes_command *command, int argc, char **argv, const char *usage,
                   const struct option *options, int *ret_code)
 {

@@ -1,4 +1,4 @@
-/* phalanx delete: objects by name or by file, and wait until they are gone. */
+/* phalanx delete: deletes objects by name or by file, and waits until they no longer exist. */
 #include <stdio.h>
 
 #include "cmd/usage.h"

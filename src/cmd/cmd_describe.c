@@ -1,4 +1,4 @@
-/* phalanx describe: one object for people, with its events. */
+/* phalanx describe: shows one object and its events for people. */
 #include <stdio.h>
 
 #include "doc/yaml.h"
@@ -252,7 +252,7 @@ static void put_job(struct describing *describing, const struct doc *object)
     put_conditions(describing, object);
 }
 
-/* Pods that are on the machine and have not ended. */
+/* Appends the pods on the machine that have not ended. */
 static void put_tasks(struct describing *describing, struct str node)
 {
     static const char *const names[] = {"NAMESPACE", "POD", "PHASE", "RANK", "CHIPS"};

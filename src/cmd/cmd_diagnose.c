@@ -1,4 +1,5 @@
-/* phalanx diagnose: which rank made the collectives of a job hang, from the dumps that its ranks left. */
+/* phalanx diagnose: finds the rank that made the collectives of a job hang, from the dumps that its ranks
+ * have written. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static const char usage[] =
     "Exit status: 0 no hang, 1 a hang, 2 wrong usage, 3 not found or nothing readable, 4 no\n"
     "controller answers, 5 timed out.\n";
 
-/* The largest size of one dump: the largest seen have some MB. */
+/* Limit of one dump; the largest seen have some MB. */
 #define FILE_BYTES_MAX   ((size_t)256 << 20)
 #define MEMORY_BYTES_MAX ((size_t)4 << 30)
 enum { LOG_PART = 4 << 20, FINDINGS_SHOWN = 24, COLUMNS = 100 };
@@ -45,7 +46,7 @@ struct folder {
     size_t read, refused, lines;
 };
 
-/* Returns 0; 1 if help was shown; -1 after a message. */
+/* Parses the command line. Returns 0, 1 if help was shown, or -1 after a message. */
 static int parse(struct diagnose_options *options, int argc, char **argv)
 {
     static const struct option known[] = {
@@ -62,7 +63,7 @@ static int parse(struct diagnose_options *options, int argc, char **argv)
     int64_t number;
     while ((option = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "vo:", known, NULL)) != -1) {
         switch (option) {
-        case 'O': /* for agents: the records of a task on this machine */
+        case 'O': /* for agents: collect the records of a task on this machine */
             options->order = optarg;
             return 0;
         case 'r':
@@ -106,7 +107,7 @@ static int parse(struct diagnose_options *options, int argc, char **argv)
 
 /* --- files ---------------------------------------------------------------------------------------- */
 
-/* The number at the end of a name, an ending of the format aside; -1: there is none. */
+/* Returns the number at the end of a name without the format's ending; -1 if there is none. */
 static int64_t rank_of(struct str name)
 {
     static const char *const endings[] = {".json", ".pickle", ".pkl"};
@@ -189,8 +190,8 @@ static bool read_file(const struct diagnose_options *options, struct str name, s
     return !failed && bytes->len <= FILE_BYTES_MAX;
 }
 
-/* Takes a dump. One that cannot be read counts as a dump that its rank did not leave: a message names it, and
- * the others are judged. */
+/* Takes a dump. A dump that cannot be read is named in a message and counts as missing; the others are
+ * judged. */
 static void take_dump(const struct diagnose_options *options, struct folder *folder, const struct file *file,
                       struct flight *flight, struct buf *bytes)
 {
@@ -224,7 +225,7 @@ static void take_dump(const struct diagnose_options *options, struct folder *fol
     }
 }
 
-/* Logs may be long: whole lines, part by part. */
+/* Takes a log. Logs may be long, so they are read in parts, of whole lines. */
 static void take_log(const struct diagnose_options *options, struct folder *folder, const struct file *file,
                      struct flight *flight, struct buf *bytes)
 {
@@ -249,7 +250,7 @@ static void take_log(const struct diagnose_options *options, struct folder *fold
         say(STR_FORMAT ": %zu watchdog lines of ranks without a dump", STR_ARG(file->name), lines);
 }
 
-/* --- words ---------------------------------------------------------------------------------------- */
+/* --- text ----------------------------------------------------------------------------------------- */
 
 static void add_wrapped(struct buf *out, const char *indent, struct str text)
 {
@@ -353,7 +354,7 @@ static int diagnose(const struct diagnose_options *options, struct folder *folde
     return rc;
 }
 
-/* For the agent: one line for the controller, which judges it beside those of the other ranks. */
+/* Prints, for the agent, one line that the controller judges together with those of the other ranks. */
 static int collect(const char *text)
 {
     struct collect_order order;
@@ -370,7 +371,7 @@ static int collect(const char *text)
     return EXIT_OK;
 }
 
-/* Is the name KIND/NAME of a running job, and not a folder? */
+/* Returns true if the name is KIND/NAME of a running job, and not a folder. */
 static bool is_live(const char *name)
 {
     struct str kind, rest, text = str_from(name);

@@ -1,4 +1,4 @@
-/* phalanx down: ends the cluster that `phalanx up` runs in a folder, or what is left of it. */
+/* phalanx down: ends the cluster that `phalanx up` runs in a folder, or its remaining processes. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

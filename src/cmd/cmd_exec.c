@@ -174,8 +174,8 @@ static int wait_for(struct session *session, short events)
     return poll(&fd, 1, 30000);
 }
 
-/* Reads the answer's head up to its empty line; the bytes behind it are frames. False: the connection
- * broke. */
+/* Reads the answer's head up to its empty line; the bytes after it are frames. Returns false if the
+ * connection broke. */
 static bool read_head(struct session *session, struct buf *head, struct buf *ret_rest)
 {
     static char chunk[CHUNK_BYTES];
@@ -218,7 +218,7 @@ static int shake_hands(struct session *session, struct str path)
         feed(session, rest.data, rest.len);
         return EXIT_OK;
     }
-    struct client_reply reply; /* asked again as a plain request, the refusal is a whole answer */
+    struct client_reply reply; /* repeated as a plain request, so that the refusal has a body */
     int rc = client_call(&session->client, &(struct client_request){.path = path}, &reply);
     if (rc == EXIT_OK) {
         rc = client_refused(&reply, NULL);
@@ -241,8 +241,8 @@ static void read_input(struct session *session)
     }
 }
 
-/* Relays input and output. Reads input only when earlier input has been sent, so that the command's pace
- * limits it. */
+/* Relays input and output. Reads input only when earlier input has been sent, so the command limits its
+ * rate. */
 static void relay(struct session *session)
 {
     while (!session->over) {
@@ -272,7 +272,7 @@ static void make_raw(struct session *session)
     put_size(session);
 }
 
-/* Returns the command's exit code, or an own one after a message. */
+/* Returns the command's exit code, or an exit code of phalanx after a message. */
 static int result(struct session *session)
 {
     ARENA_CLEANUP struct arena arena = {0};

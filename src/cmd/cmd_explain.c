@@ -1,4 +1,5 @@
-/* phalanx explain: why a JobSet waits, restarted or ended, and the cost, from the JobSet's status. */
+/* phalanx explain: prints why a JobSet waits, has restarted or ended, and the cost, from the JobSet's
+ * status. */
 #include <stdio.h>
 
 #include "cmd/usage.h"
@@ -24,18 +25,18 @@ struct explaining {
 /* --- cost ---------------------------------------------------------------------------------------------- */
 
 struct cost {
-    int64_t restarts, down_ns; /* as far as it is over */
-    int64_t steps;             /* -1: none of them says */
+    int64_t restarts, down_ns; /* down time that has ended */
+    int64_t steps;             /* -1: not known of any restart */
 };
 
-/* When a restart was over without having come to a step: the next one began, or the jobset ended. */
+/* Returns when a restart without a step ended: the next restart began, or the jobset ended. */
 static struct str over_at(const struct doc *phalanx, size_t index)
 {
     const struct doc *next = doc_at(doc_get(phalanx, "restarts"), index + 1);
     return next ? doc_text(next, "faultTime") : doc_text(phalanx, "finishedTime");
 }
 
-/* -1: it is not over. */
+/* Returns the down time of a restart; -1 if it has not ended. */
 static int64_t down_ns(const struct doc *phalanx, size_t index)
 {
     int64_t from_ns, to_ns;
@@ -48,7 +49,7 @@ static int64_t down_ns(const struct doc *phalanx, size_t index)
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-/* Returns the steps that were made and not kept; -1: the number is not known, or not yet. */
+/* Returns the number of steps that were made and lost; -1 if it is not known, or not yet. */
 static int64_t steps_lost(const struct doc *record)
 {
     int64_t at = doc_number(record, "stepAtFault", -1), from = doc_number(record, "resumedFrom", 0);
@@ -69,11 +70,11 @@ static struct cost cost_of(const struct doc *phalanx)
     return cost;
 }
 
-/* --- words --------------------------------------------------------------------------------------------- */
+/* --- text ---------------------------------------------------------------------------------------------- */
 
 enum { HEADING_COLUMNS = 13 };
 
-/* "  evidence   text", broken to the width of the screen. */
+/* Appends a line such as "  evidence   text", broken to the width of the screen. */
 static void put_line(struct buf *out, const char *heading, struct str text)
 {
     int columns, lines;
@@ -160,7 +161,7 @@ static void put_restart(struct buf *out, const struct doc *phalanx, size_t index
     buf_add_char(out, '\n');
 }
 
-/* Numbers end in one column, whatever the words before them. */
+/* Appends the shares, with numbers aligned to the right. */
 static void put_shares(struct buf *out, const struct doc *shares)
 {
     size_t widest = 0;

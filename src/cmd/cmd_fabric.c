@@ -29,7 +29,7 @@ struct action_row {
     const char *brief; /* a line of `phalanx fabric --help` */
     const char *about; /* more lines of its own --help */
     const char *examples;
-    const char *status; /* what exit status 1 means */
+    const char *status; /* meaning of exit status 1 */
 };
 
 static const struct action_row actions[] = {
@@ -118,7 +118,7 @@ static const struct action_row *find_action(const char *word)
     return NULL;
 }
 
-/* --help of the first action that the command line names, or of all. */
+/* Prints the help of the first action that the command line names, or of all actions. */
 static int help(int argc, char **argv)
 {
     struct buf out BUF_CLEANUP = {0};

@@ -1,4 +1,4 @@
-/* phalanx figure: figures of published papers from the models, as table, CSV and SVG. */
+/* phalanx figure: reproduces figures of published papers from the models, as table, CSV and SVG. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ struct figure_asked {
     bool json;
 };
 
-/* --- what is printed ------------------------------------------------------------------------------------ */
+/* --- printed output ------------------------------------------------------------------------------------- */
 
 static void put_figure_text(const struct figure *figure, struct buf *out)
 {
@@ -96,7 +96,7 @@ static void put_figure_json(const struct figure *figure, struct buf *out)
     buf_add_char(out, '\n');
 }
 
-/* --- what is written ------------------------------------------------------------------------------------ */
+/* --- files ---------------------------------------------------------------------------------------------- */
 
 static int write_csv(const struct figure *figure, const char *path, const char *option)
 {

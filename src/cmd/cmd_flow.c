@@ -47,7 +47,7 @@ int cmd_flow(int argc, char **argv)
 {
     static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     const char *known[ACTIONS];
-    int letter = usage_option(argc, argv, "+h", options, NULL); /* options behind the action are its own */
+    int letter = usage_option(argc, argv, "+h", options, NULL); /* the action parses the options after it */
     if (letter == 'h')
         return flow_help();
     if (letter != -1)
@@ -58,7 +58,7 @@ int cmd_flow(int argc, char **argv)
     for (int i = 0; i < ACTIONS; i++) {
         known[i] = actions[i].name;
         if (strcmp(argv[first], actions[i].name) == 0) {
-            optind = 0; /* glibc: begin anew */
+            optind = 0; /* glibc: restarts the parser */
             return actions[i].run(argc - first, argv + first);
         }
     }

@@ -1,4 +1,4 @@
-/* phalanx get, phalanx events: the server's own tables, or the objects as JSON, YAML or names. */
+/* phalanx get, phalanx events: print the server's own tables, or the objects as JSON, YAML or names. */
 #include <stdio.h>
 
 #include "doc/yaml.h"
@@ -113,7 +113,7 @@ static void take_rows(struct getting *getting, const struct doc *document)
     }
 }
 
-/* Columns that only `-o wide` has and that no row has a value for. */
+/* Hides columns of `-o wide` for which no row has a value. */
 static void hide_unused(struct text_table *table, size_t first)
 {
     for (size_t column = 0; column < table->columns; column++) {
@@ -274,7 +274,7 @@ static int get_names(struct getting *getting, struct str *names, size_t count)
     return result;
 }
 
-/* "jobsets,pods" [NAME...] */
+/* Gets "jobsets,pods" [NAME...]. */
 static int get_kinds(struct getting *getting, const char *list, char **names, int count)
 {
     struct str rest = str_from(list), head, tail;

@@ -1,4 +1,4 @@
-/* phalanx inject: failures on purpose, in a cluster that runs on this computer (`phalanx up`). */
+/* phalanx inject: injects failures into a cluster, on this computer (`phalanx up`) or by its API. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ struct arguments {
     struct run_options run;
 };
 
-/* The last three are an agent's own (inject_order.c). */
+/* The last three are for agents only (inject_order.c). */
 enum { OPTION_HOW = 256, OPTION_SERVER, OPTION_ORDER, OPTION_MACHINE, OPTION_MEMORY };
 
 static const struct option options[] = {{"data", required_argument, NULL, 'd'},
@@ -98,7 +98,7 @@ static const struct option options[] = {{"data", required_argument, NULL, 'd'},
                                         {"chip", required_argument, NULL, OPTION_HOW},
                                         {0}};
 
-/* "25%"; of machines. */
+/* Reads a share of machines, such as "25%". */
 static bool take_share(const char *text, double *ret_share)
 {
     char *end;
@@ -151,7 +151,7 @@ static bool take_option(struct arguments *arguments, int option, const char *val
     }
 }
 
-/* Returns EXIT_USAGE after a message; -1: go on. */
+/* Parses the command line. Returns -1 to continue, or an exit code, EXIT_USAGE after a message. */
 static int parse(struct arguments *arguments, int argc, char **argv)
 {
     int option, index;
@@ -184,7 +184,7 @@ static int parse(struct arguments *arguments, int argc, char **argv)
 
 /* --- one injection -------------------------------------------------------------------------------------- */
 
-/* All of them are read before the first is looked for. */
+/* Reads all selectors, before the first one is resolved. */
 static int read_objects(const struct arguments *arguments, enum inject_action action, bool agents,
                         char **texts, int count, selector_list *ret)
 {
@@ -208,7 +208,8 @@ static int read_objects(const struct arguments *arguments, enum inject_action ac
     return EXIT_OK;
 }
 
-/* Names are taken one by one, so that a mistake in the last one is known before the first is hit. */
+/* Resolves all selectors, one by one, so a mistake in the last one is found before the first object is
+ * hit. */
 static int resolve(struct ground *ground, const selector_list *selectors, char **texts, target_list *targets)
 {
     for (size_t i = 0; i < selectors->len; i++) {
@@ -237,7 +238,7 @@ static bool is_complete(enum inject_action action, const struct inject_how *how)
     return false;
 }
 
-/* Until the time is over or somebody asks to end; then all of it is undone. */
+/* Waits for the given time or a signal to end, then undoes the injection. */
 static int undo_after(struct ground *ground, const struct injected *done, int64_t for_ns)
 {
     sigset_t ends;
@@ -259,7 +260,7 @@ static int undo_after(struct ground *ground, const struct injected *done, int64_
     return rc;
 }
 
-/* Action and objects; EXIT_USAGE: they make no sense together. */
+/* Reads action and objects. Returns EXIT_USAGE, after a message, if they do not go together. */
 static int read_words(struct arguments *arguments, char **words, int count, enum inject_action *ret_action,
                       selector_list *selectors)
 {
@@ -283,7 +284,7 @@ static int read_words(struct arguments *arguments, char **words, int count, enum
     return !why && is_complete(*ret_action, &arguments->how) ? EXIT_OK : EXIT_USAGE;
 }
 
-/* "3 processes at 17:03:25.454714" */
+/* Prints a result such as "3 processes at 17:03:25.454714". */
 static void tell(const struct arguments *arguments, enum inject_action action, const struct injected *done)
 {
     struct buf out BUF_CLEANUP = {0};
@@ -311,8 +312,9 @@ static int hit(struct ground *ground, const struct arguments *arguments, enum in
 {
     struct injected done = {0};
     int rc = inject_do(ground, action, &arguments->how, targets, &done);
-    bool told = ground->where == GROUND_API && !done.count; /* as far as machines have answered */
-    bool some = rc == EXIT_FAILED && action == ACTION_KILL && done.at_ns; /* the others have ended */
+    bool told = ground->where == GROUND_API && !done.count; /* remote_do has printed the machines' answers */
+    /* some processes survive; the others have ended */
+    bool some = rc == EXIT_FAILED && action == ACTION_KILL && done.at_ns;
     if ((rc == EXIT_OK || some || (rc == EXIT_NOT_FOUND && action <= ACTION_CONTINUE)) && !told)
         tell(arguments, action, &done);
     if (rc == EXIT_OK && arguments->how.for_ns && ground->where == GROUND_UP)

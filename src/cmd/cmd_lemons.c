@@ -1,4 +1,4 @@
-/* phalanx lemons: machines that fail again and again. */
+/* phalanx lemons: lists machines that fail again and again. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ static bool is_lemon(const struct doc *item)
     return doc_bool(doc_dotted(item, "status.lemon"), false);
 }
 
-/* Lemons first, then by score, then by name. */
+/* Orders lemons first, then by score, then by name. */
 static int worst_first(const void *a, const void *b)
 {
     const struct doc *x = *(const struct doc *const *)a, *y = *(const struct doc *const *)b;

@@ -1,4 +1,4 @@
-/* phalanx log: the controller's log, for people: show it, verify it, replay it. */
+/* phalanx log: shows, verifies, replays, copies and restores the controller's log. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static bool is_action(const struct command *command, const char *action)
     return strcmp(command->what, action) == 0;
 }
 
-/* The action, and what it is done with. */
+/* Reads the action and its arguments. */
 static int parse_words(struct command *command, int count, char **words)
 {
     static const char *const actions[] = {"show", "verify", "replay", "backup", "restore"};
@@ -150,7 +150,7 @@ static void print_record(const struct command *command, const struct store_recor
     output_write(&line);
 }
 
-/* The state before record `from`, which knows the tasks' names; NULL: the log does not go back so far, or is
+/* Returns the state before record `from`, which has the tasks' names; NULL if the log begins later or is
  * damaged there. */
 static struct core *state_before(const struct log_store *log, uint64_t from)
 {
@@ -161,7 +161,7 @@ static struct core *state_before(const struct log_store *log, uint64_t from)
     return NULL;
 }
 
-/* Applies the printed record; a record that cannot be applied ends the names, not the list. */
+/* Applies the printed record. After a record that cannot be applied, the list continues without names. */
 static void follow(struct core **core, struct event *event, const struct store_record *record,
                    struct effects *effects)
 {
@@ -249,8 +249,8 @@ static int digest(const struct command *command, const struct log_store *log, bo
     return rc;
 }
 
-/* Two ways to the same record have to end in the same state: the whole log and its newest snapshot, or where
- * one of them is missing the same way twice. */
+/* Replays the log in two ways, which must end in the same state: from its first record, and from its newest
+ * snapshot. If one of them is missing, replays the other twice. */
 static int replay(const struct command *command, const struct log_store *log, struct error *error)
 {
     struct store_stats stats;
@@ -292,7 +292,7 @@ static int backup(const struct command *command, const struct log_store *log, st
     return rc;
 }
 
-/* Copies while nobody leads: we do, under a lease that is long enough not to be renewed. */
+/* Copies a log to etcd. Holds the lead meanwhile, under a lease that is long enough not to need renewal. */
 static int restore_to_etcd(struct command *command, const struct log_store *from, struct error *error)
 {
     struct etcd_options options = command->place.etcd.options;
@@ -338,7 +338,8 @@ static int restore(struct command *command, struct error *error)
             struct log_store to = log_store_sqlite(store);
             rc = copy_log(&from, &to, error);
             to.close(to.context);
-            buf_printf(&lock, "%s-lock", path); /* without it a controller takes the log for a restored one */
+            /* without the lock file, a controller treats the log as a restored one */
+            buf_printf(&lock, "%s-lock", path);
             if (rc == 0 && unlink(lock.data) < 0 && errno != ENOENT)
                 rc = error_set_errno(error, errno, "removing %s", lock.data);
         }

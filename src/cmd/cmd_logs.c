@@ -1,4 +1,4 @@
-/* phalanx logs: the output of one pod, or of all ranks of a job or jobset, as it comes. */
+/* phalanx logs: prints the output of one pod, or of all ranks of a job or jobset, as it arrives. */
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct reading {
     CURL *curl;
     struct str uid, rank; /* in logging->arena */
     int64_t began_attempt; /* the attempt in which the process of this log began */
-    bool earlier;          /* the log of a process that had the place of this pod before */
+    bool earlier;          /* the log of an earlier process in the place of this pod */
     struct buf line, refusal;
     bool done;
 };
@@ -43,21 +43,21 @@ struct logging {
     const char *container;
     int64_t tail, since_ns;
     size_t missing;
-    int64_t attempt; /* of this one only; -1: all */
+    int64_t attempt; /* only this attempt; -1: all */
     struct log_restarts restarts;
     struct log_merge merge;
     struct arena arena;
     CURLM *multi;
     VEC(struct reading *) readings;
     struct buf selector; /* empty: one pod */
-    struct str jobset;   /* following ends with this jobset; empty: never */
+    struct str jobset;   /* following ends when this jobset does; empty: never */
     int result;
 };
 
 /* --- lines ------------------------------------------------------------------------------------- */
 
-/* Prints a line of a group behind its rank, its attempt if there was more than one, and its time if
- * wanted. */
+/* Prints a line of a group after its rank, its attempt if there was more than one, and its time if
+ * requested. */
 static void take_line(struct reading *reading, struct str line)
 {
     struct logging *logging = reading->logging;
@@ -122,7 +122,7 @@ static bool has_output(const struct doc *pod)
     return doc_get(state, "running") || doc_get(state, "terminated");
 }
 
-/* "rank 3 w-0-3" */
+/* Returns the name of a pod's rank, such as "rank 3 w-0-3". */
 static struct str rank_of(struct logging *logging, const struct doc *pod)
 {
     struct str host = doc_text(pod, "spec.hostname");
@@ -132,7 +132,8 @@ static struct str rank_of(struct logging *logging, const struct doc *pod)
                         (long long)doc_number(pod, "status.phalanx.rank", 0), STR_ARG(host));
 }
 
-/* `earlier`: the log of the process that began in that attempt in the place of the pod; -1: the pod's own. */
+/* Starts to read a log: that of the process that began in attempt `earlier` in the place of the pod; -1: the
+ * pod's own. */
 static void start(struct logging *logging, const struct doc *pod, int64_t earlier)
 {
     struct buf path BUF_CLEANUP = {0};
@@ -176,7 +177,7 @@ static void finish(struct logging *logging, struct reading *reading, CURLcode rc
     curl_easy_getinfo(reading->curl, CURLINFO_RESPONSE_CODE, &code);
     take_lines(reading, true);
     if (code == 404 && reading->earlier && logging->selector.len > 0) {
-        logging->missing++; /* kept no more, or on a machine that is gone */
+        logging->missing++; /* the log is no longer kept, or its machine is lost */
     } else if (code >= 400) {
         struct client_reply reply = {.code = code, .text = reading->refusal};
         if (json_parse(&reply.arena, buf_str(&reply.text), &reply.doc, NULL) < 0)
@@ -195,8 +196,8 @@ static void finish(struct logging *logging, struct reading *reading, CURLcode rc
     buf_done(&reading->refusal);
 }
 
-/* Reads the logs of processes that began in the place of the pod before its own. Each log is kept under the
- * attempt in which its process began, and may reach into later ones. */
+/* Reads the logs of earlier processes in the place of the pod. Each log is kept under the attempt in which
+ * its process began, and may continue into later attempts. */
 static void start_earlier(struct logging *logging, const struct doc *pod)
 {
     int64_t began = doc_number(pod, "status.phalanx.beganAttempt", 0);
@@ -221,7 +222,7 @@ static void read_restarts(struct logging *logging)
     client_reply_done(&reply);
 }
 
-/* Starts reading the pods that have begun since the last call; in the first call also earlier logs. */
+/* Starts to read the pods that have begun since the last call; the first call includes earlier logs. */
 static int relist(struct logging *logging, size_t *ret_pods)
 {
     struct buf path BUF_CLEANUP = {0};
@@ -295,7 +296,7 @@ static int read_streams(struct logging *logging)
     }
 }
 
-/* Waits until the one pod has begun, when following. */
+/* Starts to read a single pod; when following, waits until it has begun. */
 static int start_pod(struct logging *logging, struct str name)
 {
     const char *namespace_ = client_namespace(&logging->options);

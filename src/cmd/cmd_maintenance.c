@@ -1,5 +1,5 @@
-/* phalanx maintenance controller: the leases are held for a planned restart of the controller, while tasks
- * run on (core/health/lease_hold.h). A Maintenance with spec.controller says it to the controller. */
+/* phalanx maintenance controller: holds the leases of machines during a planned restart of the controller, so
+ * that tasks continue (core/health/lease_hold.h). A Maintenance with spec.controller requests it. */
 #include <poll.h>
 #include <stdio.h>
 
@@ -36,7 +36,7 @@ struct holding {
     int64_t timeout_ns;
 };
 
-/* The hold as the controller shows it. */
+/* The hold in force, according to the controller. */
 struct shown {
     struct buf name, until; /* name empty: no hold is in force */
     int64_t machines, confirmed;
@@ -113,7 +113,8 @@ static bool is_hold(const struct doc *object)
     return doc_text(object, "spec.controller").len > 0;
 }
 
-/* All holds but the one of that name, those that are over among them. *ret_count: how many were in force. */
+/* Deletes all holds except `kept`, expired ones included. *ret_count is the number of them that were in
+ * force. */
 static int drop_others(struct holding *holding, struct str kept, size_t *ret_count)
 {
     struct buf path BUF_CLEANUP = {0};
@@ -153,7 +154,7 @@ static void take(const struct doc *object, struct shown *ret_shown)
                    STR_ARG(doc_str(doc_at(names, i), STR(""))));
 }
 
-/* The one that ends last. */
+/* Reads the hold in force that ends last. */
 static int look(struct holding *holding, struct shown *ret_shown)
 {
     struct buf path BUF_CLEANUP = {0};
@@ -283,7 +284,7 @@ static bool take_option(struct holding *holding, int letter)
     }
 }
 
-/* Returns the message about wrong arguments; NULL: they can be used. */
+/* Returns a message about wrong arguments; NULL if they are valid. */
 static const char *wrong_words(struct holding *holding, int count, char **words)
 {
     int64_t length_ns;

@@ -1,5 +1,5 @@
-/* phalanx migrate: moves the ranks on a machine elsewhere while their jobs run on, by creating a Maintenance
- * whose notice begins now (docs/repair.md). */
+/* phalanx migrate: moves the ranks on a machine to others while their jobs continue, by creating a
+ * Maintenance whose notice begins now (docs/repair.md). */
 #include <stdio.h>
 #include <time.h>
 
@@ -62,7 +62,7 @@ static void describe(const struct migrating *migrating, struct buf *out)
     doc_set(&arena, spec, STR("machines"), machines);
     set(&arena, spec, "start", str_from(start));
     set(&arena, spec, "end", str_from(end));
-    /* The notice of the Maintenance began a moment ago, whatever the controller's clock says. */
+    /* Begins the notice in the past, so it has begun by the controller's clock too. */
     set(&arena, spec, "notice",
         arena_printf(&arena, "%llds", (long long)(migrating->within_ns / NS_PER_SECOND + 60)));
     set(&arena, spec, "reason", str_from(migrating->reason));

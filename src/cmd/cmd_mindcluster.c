@@ -1,4 +1,5 @@
-/* phalanx mindcluster: the objects of MindCluster's parts, out of a running cluster and into it. */
+/* phalanx mindcluster: exports and imports the objects of MindCluster's components, from and into a running
+ * cluster. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,14 +31,14 @@ struct mindcluster {
     struct client_options options;
     struct client client;
     const char *resource;
-    const char *job; /* NULL: not said */
+    const char *job; /* NULL: not given */
     bool dry_run;
     struct arena arena;
 };
 
 /* --- export --------------------------------------------------------------------------------------------- */
 
-/* An object (name given) or a list of a kind; it lives as long as `reply`. */
+/* Fetches an object, or without `name` a list of its kind, which lives as long as `reply`. */
 static int fetch(struct mindcluster *command, const char *kind, struct str name, const char *query,
                  struct client_reply *reply)
 {
@@ -47,7 +48,7 @@ static int fetch(struct mindcluster *command, const char *kind, struct str name,
     return client_get(&command->client, buf_str(&path), reply);
 }
 
-/* Pods of a JobSet that exists; of all when there is no name. */
+/* Fetches the pods of a JobSet, which must exist; of all JobSets if `job` is empty. */
 static int fetch_pods(struct mindcluster *command, struct str job, struct client_reply *reply)
 {
     struct buf query BUF_CLEANUP = {0};
@@ -144,7 +145,7 @@ static int create_all(struct mindcluster *command, const struct doc *faults)
         output_write(&out);
         return EXIT_OK;
     }
-    for (size_t i = 0; i < doc_len(faults); i++) { /* one that is refused holds back no other */
+    for (size_t i = 0; i < doc_len(faults); i++) { /* after a refused fault, continues with the others */
         int rc = create(command, doc_at(faults, i));
         if (rc == EXIT_UNREACHABLE)
             return rc;
@@ -195,7 +196,7 @@ static int import_reset(struct mindcluster *command, const char *file, const str
     return rc;
 }
 
-/* `pods` are those of `job`. */
+/* Compares a rank table with `pods`, the pods of `job`. */
 static int compare(const char *file, struct str job, const struct mindcluster_table *table,
                    const struct doc *pods)
 {

@@ -1,4 +1,4 @@
-/* phalanx model: what failures cost, how often, and what would help, by formulas. */
+/* phalanx model: computes the rate and cost of failures, and the effect of remedies, by formulas. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ static const struct action_row *action_named(const char *word)
     return NULL;
 }
 
-/* --help of the action that the command line names, or of all. */
+/* Prints the help of the action that the command line names, or of all actions. */
 static int model_help(int argc, char **argv)
 {
     struct buf BUF_CLEANUP out = {0};

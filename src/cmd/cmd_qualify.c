@@ -1,4 +1,4 @@
-/* phalanx qualify: tests of this machine, or of this and another one, against golden thresholds. */
+/* phalanx qualify: tests this machine, or this one and another, against golden thresholds. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,7 +134,7 @@ static bool take_pair_option(struct arguments *arguments, int option, const char
     }
 }
 
-/* False for a value that is none. */
+/* Takes an option. Returns false if its value is not valid. */
 static bool take_option(struct arguments *arguments, int option, const char *value)
 {
     struct qualify_options *options = &arguments->options;

@@ -1,4 +1,4 @@
-/* phalanx replay: a controller's log, decision by decision, with the reasons; see docs/replay.md. */
+/* phalanx replay: shows a controller's log, decision by decision, with the reasons; see docs/replay.md. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,14 +40,14 @@ struct replay {
     struct log_limits from, until;
     struct str about;
     bool all, quiet, json, reduced; /* reduced: to the decisions */
-    /* so far */
+    /* decisions so far */
     struct decisions decisions;
-    struct outline *outline; /* where reduced, from the first record that is wanted */
+    struct outline *outline; /* with `reduced`, from the first requested record on */
     int64_t began_ns; /* stamp of the first record */
     uint64_t first, records, made[DECISION_KINDS], warnings;
 };
 
-/* 0: go on; 1: help was asked for; -1: wrong. */
+/* Parses the command line. Returns 0, 1 if help was printed, or -1 if it is wrong. */
 static int replay_parse(struct replay *replay, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -241,7 +241,7 @@ static void replay_put_sum(const struct replay *replay, const struct core *core)
 static void replay_put_outline(const struct replay *replay)
 {
     struct buf out BUF_CLEANUP = {0};
-    if (!replay->outline) /* no record was wanted */
+    if (!replay->outline) /* no record was requested */
         return;
     if (replay->json) {
         outline_json(replay->outline, replay->about, &out);

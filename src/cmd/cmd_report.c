@@ -1,5 +1,5 @@
-/* phalanx report CODE: says to this machine's agent that something is wrong with the machine, or well again.
- * Without a CODE: what chips did (report_costs.h). */
+/* phalanx report CODE: reports to this machine's agent that the machine has a fault, or has it no longer.
+ * Without a CODE: the use of chips (report_costs.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* phalanx rerun: a job that has ended runs again under its name, from the start or from its last checkpoint.
+/* phalanx rerun: runs a job that has ended again under its name, from the start or from its last checkpoint.
  *
  * The old object is deleted and the new one created: a finished JobSet does not run again, and most of its
  * fields cannot change. The server checks the new object before anything is deleted. */
@@ -102,7 +102,7 @@ static int post(struct rerun *rerun, const struct doc *object, bool dry_run, str
                        ret_reply);
 }
 
-/* The server's opinion of the new object, under a name that is free, before the old one goes. */
+/* Has the server check the new object, under an unused name, before the old object is deleted. */
 static int check(struct rerun *rerun, struct arena *arena, const struct doc *object)
 {
     struct doc *trial = doc_clone(arena, object), *meta = doc_need_object(arena, trial, "metadata");
@@ -161,7 +161,7 @@ static int delete_old(struct rerun *rerun)
                : wait_gone(&rerun->client, rerun->kind, rerun->namespace_, rerun->name, uid, deadline_ns);
 }
 
-/* The old object is gone and the new one was refused: its text must not be lost. */
+/* Saves the text of the new object, which the server has refused after the old one was deleted. */
 static void keep_text(const struct rerun *rerun, const struct doc *object)
 {
     struct buf path BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};

@@ -1,4 +1,4 @@
-/* phalanx sim: months of a cluster in seconds; see docs/sim.md. */
+/* phalanx sim: simulates months of a cluster in seconds; see docs/sim.md. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ static const char usage[] =
     "\n"
     "Exit status: 0 done, 1 the scenario is wrong or a file cannot be read or written, 2 wrong usage.\n";
 
-/* A history that scenarios name, by the path of its file. */
+/* A history that scenarios name by the path of its file. */
 struct sim_history {
     char *path;
     struct history history;
@@ -68,7 +68,7 @@ static bool sim_parse_change(struct sim_order *order, struct str text)
     return true;
 }
 
-/* 0: go on; 1: help was asked for; -1: wrong. */
+/* Parses the command line. Returns 0, 1 if help was printed, or -1 if it is wrong. */
 static int sim_parse(struct sim_order *order, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -115,7 +115,7 @@ static int sim_parse(struct sim_order *order, int argc, char **argv)
     return 0;
 }
 
-/* Reads a history once, however many scenarios name it. NULL after a message. */
+/* Returns a history, which is read once even if several scenarios name it. Returns NULL after a message. */
 static const struct history *sim_history_of(struct sim_order *order, const char *path, struct str text)
 {
     struct error error = {0};
@@ -134,7 +134,7 @@ static const struct history *sim_history_of(struct sim_order *order, const char 
     return &read->history;
 }
 
-/* The scenario that plays this trace and has nothing else. */
+/* Makes a scenario that only plays this trace. */
 static struct doc *sim_trace_document(struct arena *arena, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -182,7 +182,8 @@ static bool sim_load(struct sim_order *order, struct study *ret_study)
     return rc == 0;
 }
 
-/* Gives the scenario the history that it names, and checks its cluster, which may be the history's. */
+/* Loads the history that the scenario names, and checks the scenario's cluster, which may be the
+ * history's. */
 static bool sim_load_history(struct sim_order *order, struct sim_scenario *scenario, const char *path)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -206,7 +207,7 @@ static bool sim_load_history(struct sim_order *order, struct sim_scenario *scena
     return rc == 0;
 }
 
-/* Reads the trace that the point's scenario names, beside the scenario's own file. */
+/* Reads the trace that the point's scenario names, relative to the scenario's file. */
 static bool sim_load_trace(struct sim_order *order, struct sim_scenario *scenario)
 {
     const struct trace_source *source = &scenario->trace;
@@ -247,7 +248,7 @@ static bool sim_load_traces(struct sim_order *order, struct study *study)
     return good;
 }
 
-/* A bar on standard error, where that is a terminal. */
+/* Draws a progress bar on standard error, if that is a terminal. */
 static void sim_bar(void *context, double share)
 {
     int done = (int)(share * BAR_WIDTH + 0.5);

@@ -1,4 +1,4 @@
-/* phalanx switch-sim: emulated optical circuit switches on real sockets. */
+/* phalanx switch-sim: emulates optical circuit switches on real sockets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,7 +152,7 @@ static void complain(const char *why)
     say("order: %s", why);
 }
 
-/* The list that host/fabric reads: whole before it has its name. */
+/* Writes the list of switches that host/fabric reads; the file appears whole. */
 static bool write_list(const struct sim_options *options, const struct ocs_serve *serve)
 {
     enum ocs_protocol protocol = options->serve.protocol[OCS_SCPI] ? OCS_SCPI : OCS_TL1;

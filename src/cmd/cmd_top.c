@@ -1,4 +1,4 @@
-/* phalanx top: jobsets and machines with their chips, steps and shares of chip-seconds. */
+/* phalanx top: shows jobsets and machines with their chips, steps and shares of chip-seconds. */
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -85,7 +85,7 @@ static bool is_ready(const struct doc *node)
 
 struct sums {
     int64_t machines, ready, cordoned;
-    int64_t chips, free_chips, reserved, down; /* reserved: of the free ones */
+    int64_t chips, free_chips, reserved, down; /* reserved: among the free ones */
     int64_t jobsets, running, waiting;
 };
 
@@ -134,7 +134,7 @@ struct row {
     const struct doc *object;
     struct str name, state;
     int64_t chips;
-    int64_t rank, order; /* rows of a low rank come first, within it those of a low order */
+    int64_t rank, order; /* sorted by rank, then by order */
 };
 struct row_list {
     VEC(struct row) rows;
@@ -201,7 +201,7 @@ static void list_nodes(struct row_list *list, const struct doc *nodes)
 
 enum { STATES_MAX = 16 };
 
-/* "not shown: 20 jobsets (18 Queued, 2 Completed)" of the rows from `first` on. */
+/* Appends a line about the rows from `first` on, such as "not shown: 20 jobsets (18 Queued, 2 Completed)". */
 static void put_rest(struct buf *out, const struct row_list *list, size_t first, const char *noun)
 {
     if (first >= list->rows.len)
@@ -276,13 +276,13 @@ static void add_jobset(struct text_table *table, const struct row *row)
         add_share(table, owners, owners_shown[i], all);
 }
 
-/* Prints the jobsets, cut to `columns` and `lines`, and what was left out. */
+/* Prints the jobsets, cut to `columns` and `lines`, and a line about those left out. */
 static void put_jobsets(struct buf *out, const struct row_list *list, int columns, int lines)
 {
     static const char *const names[] = {"NAMESPACE", "JOBSET",  "STATE",  "RESTARTS", "CHIPS",
                                         "STEP",      "STEPS/S", "ETTR",   "KEPT",     "UNKEPT",
                                         "REDONE",    "RESTART", "STARTS", "QUEUED",   "DRAINING"};
-    /* The higher, the sooner left out. */
+    /* Columns with higher values are left out first. */
     static const uint8_t worth[] = {9, 0, 0, 3, 0, 0, 1, 0, 2, 7, 4, 5, 8, 6, 10};
     struct text_table table = {.columns = sizeof names / sizeof *names};
     struct buf hidden BUF_CLEANUP = {0};
@@ -489,7 +489,8 @@ static void on_signal(int number)
     interrupted = 1;
 }
 
-/* Keys come at once and are not echoed; signals end the loop, which restores the terminal. */
+/* Sets the terminal to deliver keys at once and without echo. Signals end the loop, which restores the
+ * terminal. */
 static bool keys_begin(void)
 {
     if (tcgetattr(STDIN_FILENO, &terminal_before) < 0)
@@ -502,7 +503,7 @@ static bool keys_begin(void)
     return tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
 }
 
-/* Waits for a key or the time; false: the end is asked for. */
+/* Waits for a key or the next update. Returns false if the user wants to end. */
 static bool await_key(struct topping *topping, bool keys)
 {
     struct pollfd input = {.fd = keys ? STDIN_FILENO : -1, .events = POLLIN};

@@ -1,4 +1,4 @@
-/* phalanx torture: the real core and agents in a simulated world that breaks; see docs/torture.md. */
+/* phalanx torture: runs the real core and agents in a simulated world that fails; see docs/torture.md. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +107,7 @@ static bool parse_option(struct command *command, int option, const char *value)
     return false;
 }
 
-/* 0: go on; 1: help was asked for; -1: wrong. */
+/* Parses the command line. Returns 0, 1 if help was printed, or -1 if it is wrong. */
 static int parse(struct command *command, int argc, char **argv)
 {
     static const struct option options[] = {

@@ -1,4 +1,5 @@
-/* phalanx trace: what came to a cluster from outside, as a file that `phalanx sim` plays (docs/replay.md). */
+/* phalanx trace: extracts the external events of a cluster to a file that `phalanx sim` plays
+ * (docs/replay.md). */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ struct trace_order {
     bool json;
 };
 
-/* The action, and the file or log that it is done with. */
+/* Reads the action, and the file or log that it uses. */
 static int trace_words(struct trace_order *order, int count, char **words)
 {
     bool known = false;
@@ -67,7 +68,7 @@ static int trace_words(struct trace_order *order, int count, char **words)
     return 0;
 }
 
-/* 0: go on; 1: help was asked for; -1: wrong. */
+/* Parses the command line. Returns 0, 1 if help was printed, or -1 if it is wrong. */
 static int trace_parse(struct trace_order *order, int argc, char **argv)
 {
     static const struct option options[] = {

@@ -1,5 +1,5 @@
-/* phalanx up: a whole cluster on this machine: one controller and one agent process for each machine of the
- * cluster file, watched over until SIGINT, SIGTERM or SIGHUP. */
+/* phalanx up: runs a whole cluster on this machine: a controller and an agent process for each machine of the
+ * cluster file, until SIGINT, SIGTERM or SIGHUP. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ void up_say(const struct up *up, const char *format, ...)
     fputc('\n', stderr);
 }
 
-/* The controller reads a file too, now and whenever it is started again. */
+/* Writes the built-in cluster to a file, which the controller reads now and whenever it is restarted. */
 static bool use_default_cluster(struct up *up, struct buf *json)
 {
     snprintf(up->default_cluster, sizeof(up->default_cluster), "%s/default-cluster.yaml", up->data);
@@ -138,8 +138,8 @@ static const struct option options[] = {
     {0},
 };
 
-/* Takes an option of HANDED_ON, as --NAME=VALUE. The program that gets the option judges the value; here that
- * is done for values at which every agent would end at its start. */
+/* Takes an option of HANDED_ON, to be passed on as --NAME=VALUE. The receiving program checks the value;
+ * values with which every agent would end at its start are checked here too. */
 static bool hand_on(struct up *up, int option, const char *name, const char *value)
 {
     bool to_controller = strchr("LxX", option) != NULL;
@@ -238,7 +238,7 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
     return 0;
 }
 
-/* Tasks of root's cluster are users of their own: they have to reach their own files. */
+/* Checks that tasks of a cluster of root, which run as other users, can reach their files. */
 static bool check_reach(const struct up *up)
 {
     char why[LONG_PATH_BYTES];

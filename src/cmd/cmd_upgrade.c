@@ -1,4 +1,4 @@
-/* phalanx upgrade check: what runs where, and what would stop a rolling upgrade. */
+/* phalanx upgrade check: shows which versions run where, and what would prevent a rolling upgrade. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +44,7 @@ __attribute__((format(printf, 2, 3))) static void upgrade_stop(struct upgrade *u
     upgrade->stop_count++;
 }
 
-/* Takes "MAJOR.MINOR" off a version; false: it begins with no such numbers. */
+/* Reads "MAJOR.MINOR" at the beginning of a version. Returns false if it is not there. */
 static bool release_read(const char *version, int64_t *ret_major, int64_t *ret_minor)
 {
     struct str major, rest, minor;
@@ -55,7 +55,7 @@ static bool release_read(const char *version, int64_t *ret_major, int64_t *ret_m
     return str_to_i64(major, 0, INT32_MAX, ret_major) && str_to_i64(minor, 0, INT32_MAX, ret_minor);
 }
 
-/* Whether two releases may run side by side: they are the same, or neighbours. */
+/* Returns true if two releases may run side by side: they are equal or neighbours. */
 static bool releases_fit(const char *one, const char *other)
 {
     int64_t major[2], minor[2];

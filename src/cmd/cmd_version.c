@@ -1,4 +1,4 @@
-/* phalanx version: of this program and of the controller. */
+/* phalanx version: prints the versions of this program and of the controller. */
 #include <stdio.h>
 
 #include "cmd/usage.h"

@@ -1,4 +1,4 @@
-/* phalanx wait: until a condition holds. */
+/* phalanx wait: waits until a condition holds. */
 #include <stdio.h>
 
 #include "cmd/usage.h"
@@ -25,11 +25,11 @@ struct waiting {
     enum goal goal;
     struct str name, value; /* the condition or path, and the wanted value */
     bool has_value, has_goal, failed, seen, gone;
-    struct buf conditions; /* of the object as it was last seen: "Suspended=False, FailurePolicy=True" */
+    struct buf conditions; /* of the object when last seen: "Suspended=False, FailurePolicy=True" */
     int64_t timeout_ns, deadline_ns;
 };
 
-/* The conditions that people wait for; the first of a kind is the example. */
+/* The conditions that people usually wait for; the first of each kind is the example. */
 static const struct {
     const char *kind, *conditions;
 } usual[] = {
@@ -50,7 +50,7 @@ static const char *usual_conditions(const struct resource *kind)
     return NULL;
 }
 
-/* Says what --for may be, with the conditions of the kind that the first argument names. */
+/* Prints the forms of --for, with the conditions of the kind that the first argument names. */
 static int goal_missing(char **args, int count)
 {
     struct str head = count > 0 ? str_from(args[0]) : (struct str){0}, tail;
@@ -62,7 +62,7 @@ static int goal_missing(char **args, int count)
                        conditions ? conditions : "");
 }
 
-/* "Completed" alone is most probably a condition. */
+/* Prints the mistake in the value of --for. "Completed" alone is most probably a condition. */
 static bool goal_wrong(struct str text)
 {
     bool word = text.len > 0;
@@ -113,7 +113,7 @@ static bool parse_goal(struct waiting *waiting, struct str text)
     return waiting->name.len > 0;
 }
 
-/* A path such as .status.replicatedJobsStatus[0].ready; NULL: nothing is there. */
+/* Returns the value at a path such as .status.replicatedJobsStatus[0].ready; NULL if there is none. */
 static const struct doc *at_path(const struct doc *node, struct str path)
 {
     while (path.len && node) {
@@ -153,7 +153,7 @@ static bool has_condition(const struct doc *object, struct str type, struct str 
     return false;
 }
 
-/* Remembers the conditions of the object, for the message of a wait that ends in vain. */
+/* Keeps the conditions of the object, for the message of a wait that times out. */
 static void keep_conditions(struct waiting *waiting, const struct doc *object)
 {
     const struct doc *conditions = doc_dotted(object, "status.conditions");

@@ -1,4 +1,4 @@
-/* phalanx watch: the progress of jobsets until they have finished. */
+/* phalanx watch: shows the progress of jobsets until they have finished. */
 #include <stdio.h>
 
 #include "cmd/usage.h"
@@ -58,7 +58,7 @@ static bool on_object(void *context, const char *type, const struct doc *object)
     return !ended;
 }
 
-/* Only an object that is read alone says why it ended. */
+/* Prints why jobsets failed. Reads each one alone, because lists do not contain the reason. */
 static void tell_failures(struct viewing *viewing, const char *namespace_)
 {
     for (size_t i = 0; i < viewing->view.rows.len; i++) {

@@ -1,5 +1,5 @@
-/* The kubeconfig file of $PHALANX_CONFIG or $KUBECONFIG: credentials of its current context, that context's
- * server, and after it those of the cluster's other controllers. */
+/* Reads the kubeconfig file of $PHALANX_CONFIG or $KUBECONFIG: the credentials and the server of its current
+ * context, and the servers of the cluster's other controllers. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { CONFIG_BYTES_MAX = 4 * 1024 * 1024 };
 
-/* The member `kind` of the entry of this name in a list of a kubeconfig. */
+/* Returns the member `kind` of the entry with this name in a list of a kubeconfig. */
 static const struct doc *named(const struct doc *config, const char *list, struct str name, const char *kind)
 {
     const struct doc *entries = doc_get(config, list);
@@ -34,7 +34,7 @@ static int in_memory(struct str text)
     return fd;
 }
 
-/* KEY-data in base64, or KEY, the name of a file relative to the config. */
+/* Reads a credential: KEY-data in base64, or KEY, the name of a file relative to the kubeconfig file. */
 static bool credential(const struct doc *from, const char *key, const char *config_path, int *ret_fd)
 {
     char name[64];
@@ -106,7 +106,8 @@ static bool take(struct client *client, const char *path, const struct doc *conf
            credential(user, "client-key", path, &client->key_fd);
 }
 
-/* kubectl's variable may name several files, of which the first counts, and a file that is not there yet. */
+/* Returns the path of the kubeconfig file. $KUBECONFIG may name several files, of which the first is used,
+ * and a file that does not exist yet. */
 static const char *kubeconfig(char path[PATH_MAX])
 {
     struct str list = str_from(getenv("KUBECONFIG")), first, rest;
@@ -125,11 +126,11 @@ bool client_read_config(struct client *client, const char *server)
     struct buf text BUF_CLEANUP = {0};
     struct doc_list documents = {0};
     struct error error;
-    if (!path || !*path) /* kubectl's credentials are for kubectl's server alone */
+    if (!path || !*path) /* kubectl's credentials are only for kubectl's server */
         path = server ? NULL : kubeconfig(place);
     if (!path && local_find(server ? server : CLIENT_SERVER_DEFAULT, place)) {
         path = place;
-        server = NULL; /* the file names it, with its scheme */
+        server = NULL; /* the file names the server, with its scheme */
     }
     if (!path)
         return true;

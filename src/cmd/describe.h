@@ -4,9 +4,10 @@
 
 #include "cmd/client.h"
 
-/* Is the event about this object, or about a Job or Pod of it? Not about one that had its name before. */
+/* Returns true if the event is about this object, or about a Job or Pod of it. An event about an earlier
+ * object of the same name is not. */
 bool describe_is_about(const struct doc *event, const struct resource *kind, const struct doc *object);
-/* Appends the events of the object (describe_events.c); prints an error of the server. */
+/* Fetches and appends the events of the object (describe_events.c); prints an error of the server. */
 void describe_events(struct client *client, struct buf *out, const struct resource *kind,
                      const struct doc *object);
 

@@ -1,5 +1,5 @@
-/* describe_events.c - the events of an object as `phalanx describe` shows them: of this object alone, not of
- * one that had its name before, and folded. Equal events are one line; so are the ordinary ones of the Pods
+/* describe_events.c - the events of an object for `phalanx describe`. Events of an earlier object of the same
+ * name are left out, and events are folded: equal ones are one line, and so are the ordinary ones of the Pods
  * and Jobs of a JobSet (each Pod is created, scheduled and started), with the newest message. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@ struct line { /* events that are shown as one */
     const struct doc *newest;
     struct str message; /* without the object's name */
     int64_t first_ns, last_ns, count;
-    size_t objects;    /* different ones */
-    struct str object; /* the last that was counted */
+    size_t objects;    /* number of different objects */
+    struct str object; /* the last object counted */
     size_t order;
 };
 struct lines {
@@ -25,7 +25,7 @@ static int64_t time_at(const struct doc *event, const char *path)
     return time_parse(doc_text(event, path), &time_ns) ? time_ns : 0;
 }
 
-/* "<jobset>-<replicated job>-<number>..." */
+/* Returns true if the object's name is "<jobset>-<replicated job>-<number>...". */
 static bool is_of_jobset(const struct doc *jobset, struct str name, struct str object)
 {
     const struct doc *rjobs = doc_dotted(jobset, "spec.replicatedJobs");
@@ -39,8 +39,8 @@ static bool is_of_jobset(const struct doc *jobset, struct str name, struct str o
     return false;
 }
 
-/* Is the event about the object? Names of deleted Jobs and Pods tell to which JobSet they belonged, and no
- * event of a JobSet is older than it. */
+/* Returns true if the event is about the object. Deleted Jobs and Pods are recognised by their names, and no
+ * event of a JobSet is older than the JobSet. */
 bool describe_is_about(const struct doc *event, const struct resource *kind, const struct doc *object)
 {
     struct str name = doc_text(object, "metadata.name"), its = doc_text(event, "involvedObject.name");
@@ -55,7 +55,7 @@ bool describe_is_about(const struct doc *event, const struct resource *kind, con
     return time_at(event, "firstTimestamp") >= time_at(object, "metadata.creationTimestamp");
 }
 
-/* The message with "*" for the object's name, so that the same of two Pods is equal. */
+/* Returns the message with "*" for the object's name, so that equal messages of two Pods compare equal. */
 static struct str without_name(struct arena *arena, const struct doc *event)
 {
     struct str message = doc_text(event, "message"), name = doc_text(event, "involvedObject.name");

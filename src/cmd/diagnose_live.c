@@ -1,5 +1,5 @@
-/* phalanx diagnose jobset/NAME: a running job's ranks are asked for their records, which are judged here by
- * the same rule as the files of a folder. */
+/* phalanx diagnose jobset/NAME: asks the ranks of a running job for their records, and judges these by the
+ * same rules as the files of a folder. */
 #include "cmd/diagnose.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "core/hang/hang.h"
 
 enum { LOOK_MS = 100 };
-/* An agent that is silent is given up by then. */
+/* Longer than the controller waits for a silent agent. */
 #define PATIENCE_NS (90 * NS_PER_SECOND)
 
 struct asking {

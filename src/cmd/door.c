@@ -44,7 +44,7 @@ void door_path(const char *state, char ret_path[AGENT_SOCKET_PATH_MAX + 1])
     agent_socket_path(realpath(state, real) ? real : state, "faults.sock", ret_path);
 }
 
-/* Connected; -1: `error` says why. */
+/* Returns a connected socket, or -1 with `error`. */
 static int reach(const char *path, struct error *error)
 {
     struct sockaddr_un place = {.sun_family = AF_UNIX};

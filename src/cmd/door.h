@@ -16,9 +16,10 @@ struct door_report {
     struct str evidence;
     int64_t chip; /* -1: none */
 };
-/* The socket of the agent whose state directory this is. */
+/* Writes the path of the socket of the agent with the state directory `state`. */
 void door_path(const char *state, char ret_path[AGENT_SOCKET_PATH_MAX + 1]);
-/* Reports a fault. ERROR_UNAVAILABLE: no agent answers; ERROR_INVALID: refused, with the reason. */
+/* Reports a fault. Returns ERROR_UNAVAILABLE if no agent answers, and ERROR_INVALID, with the agent's reason,
+ * if it refuses the report. */
 int door_report(const char *path, const struct door_report *report, struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* etcd_place.h - the options by which commands are told of a log on etcd (host/store/etcd/etcd.h). */
+/* etcd_place.h - the options that name a log on etcd (host/store/etcd/etcd.h). */
 #ifndef PHX_CMD_ETCD_PLACE_H
 #define PHX_CMD_ETCD_PLACE_H
 
@@ -13,7 +13,7 @@
     "                         grant more)\n"                                                                \
     "  --etcd-user-file FILE  one line, NAME:PASSWORD, where etcd has users; mode 0600\n"
 
-/* For the lists of options of getopt_long; the values begin where no other option's do. */
+/* Values of the options for getopt_long, above those of all other options. */
 enum etcd_place_letter {
     ETCD_PLACE_URLS = 512,
     ETCD_PLACE_PREFIX,
@@ -34,13 +34,13 @@ enum etcd_place_letter {
     {"etcd-user-file", required_argument, NULL, ETCD_PLACE_USER}
 /* clang-format on */
 
-/* A zeroed struct: no option was given, and options.endpoints is NULL. */
+/* Begins as all zeros: no option was given, and options.endpoints is NULL. */
 struct etcd_place {
     struct etcd_options options;
     char user[1024]; /* "NAME\0PASSWORD" */
 };
-/* Takes an option's value, which must live as long as the place. False: it is not valid, or `option` is none
- * of these. */
+/* Takes an option's value, which must live as long as the place. Returns false if the value is not valid or
+ * `option` is none of these. */
 bool etcd_place_option(struct etcd_place *place, int option, const char *value);
 
 #endif

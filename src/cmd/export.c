@@ -39,7 +39,7 @@ static struct region *find(struct export *export, struct str name)
     return NULL;
 }
 
-/* "axis A, part I of N" (job/checkpoint/regions.c); absent: the whole. */
+/* Reads "axis A, part I of N" (job/checkpoint/regions.c); if absent, the region is whole. */
 static bool read_place(const struct doc *header, struct str name, uint32_t *ret_axis, uint32_t *ret_index,
                        uint32_t *ret_count)
 {
@@ -93,7 +93,7 @@ static int add_part(struct export *export, const struct shard *shard, const stru
         return error_set(error, ERROR_CORRUPT,
                          STR_FORMAT ": region " STR_FORMAT ": other ranks describe it differently",
                          STR_ARG(shard->path), STR_ARG(name));
-    if (!region->parts[index].doc) /* replicas of it are the same */
+    if (!region->parts[index].doc) /* replicas are equal */
         region->parts[index] = *part;
     return 0;
 }
@@ -131,7 +131,7 @@ static uint64_t part_dim(const struct part *part, size_t dim)
     return (uint64_t)doc_int(doc_at(doc_get(part->doc, "shape"), dim), 0);
 }
 
-/* The whole's shape, and that all parts are there and fit. */
+/* Computes the shape of the whole region, and checks that all parts are present and fit. */
 static int measure(struct region *region, struct error *error)
 {
     const char *why = NULL;
@@ -195,7 +195,8 @@ static void write_header(FILE *out, const struct export *export)
     fwrite(text.data, 1, text.len, out);
 }
 
-/* Rows first: for each index of the axes before the one that was cut, a run of every part. */
+/* Writes a region in row-major order: for each index of the axes before the split axis, a run of every
+ * part. */
 static void write_region(FILE *out, const struct region *region)
 {
     uint64_t outer = 1;

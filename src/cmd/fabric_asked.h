@@ -1,7 +1,7 @@
-/* fabric_asked.h - what a command line of `phalanx fabric` asks for, and the functions that carry it out.
+/* fabric_asked.h - the options of `phalanx fabric`, and the functions that carry out its actions.
  *
- * An action is a bit: each option belongs to some actions (fabric_options.c), and is refused for the others.
- * A process has one command line; the texts belong to argv.
+ * An action is a bit. Each option belongs to some actions (fabric_options.c), and is refused for the others.
+ * A process has one command line; the texts point into argv.
  */
 #ifndef PHX_CMD_FABRIC_ASKED_H
 #define PHX_CMD_FABRIC_ASKED_H
@@ -27,7 +27,7 @@ enum fabric_action {
     FABRIC_DEFRAG = 1 << 11,
     FABRIC_OPTICS = 1 << 12,
     FABRIC_ACTIONS_ALL = (1 << 13) - 1,
-    FABRIC_LIVE = FABRIC_DIFF | FABRIC_APPLY | FABRIC_CLEAR, /* change switches, or look what would change */
+    FABRIC_LIVE = FABRIC_DIFF | FABRIC_APPLY | FABRIC_CLEAR, /* change switches, or show what would change */
     FABRIC_ON_SWITCHES = FABRIC_LIVE | FABRIC_OPTICS,        /* need --switches or --cluster */
     FABRIC_ON_CUBES = FABRIC_LIVE | FABRIC_PLAN,             /* need --cubes */
 };
@@ -43,7 +43,7 @@ struct fabric_asked {
     struct slice_shape shape; /* of actions that take one */
     struct fabric_words switches, links, running, joined, cubes_out;
     const char *crossed, *cubes, *svg, *cache, *switch_list, *cluster, *in, *plot; /* NULL: not given */
-    const char *torus3d, *busy, *server;                                           /* likewise */
+    const char *torus3d, *busy, *server;                                           /* NULL: not given */
     int64_t pod, random_links, seed, attempts, bytes;
     int64_t timeout_ns, frequency_ghz;              /* 0: not given */
     int64_t packets, cycles, buffers, pace_percent; /* packets 0: not given */
@@ -57,25 +57,25 @@ struct fabric_asked {
 
 /* --- fabric_options.c ------------------------------------------------------------------------------- */
 
-/* Fills in the values of options that are not given. */
+/* Sets all options to their defaults. */
 void fabric_options_default(struct fabric_asked *ret_asked);
-/* The options for getopt_long(); static. */
+/* Returns the options for getopt_long(); static. */
 const struct option *fabric_options(void);
-/* Takes the value of the option that getopt returned as `letter`. False, after a message that says what is
- * expected. */
+/* Takes the value of the option that getopt returned as `letter`. Returns false, after a message with the
+ * expected form, if the value is not valid. */
 bool fabric_take_option(struct fabric_asked *asked, int letter, const char *value);
-/* Whether each option that was taken belongs to the action; false, after a message that names the first one
- * that does not. */
+/* Returns true if each option that was taken belongs to the action; false after a message that names the
+ * first one that does not. */
 bool fabric_options_fit(enum fabric_action action, const char *name);
 /* Appends a line or more for each option of the actions. */
 void fabric_options_help(struct buf *out, uint32_t actions);
 
-/* --- the actions: each prints what it has to say, and returns an exit status ------------------------ */
+/* --- the actions: each prints its result and returns an exit status --------------------------------- */
 
 int fabric_run_check(const struct fabric_asked *asked);   /* fabric_shape.c */
-int fabric_run_session(const struct fabric_asked *asked); /* likewise */
+int fabric_run_session(const struct fabric_asked *asked); /* fabric_shape.c */
 int fabric_run_plan(const struct fabric_asked *asked);    /* fabric_plan.c */
-int fabric_run_live(const struct fabric_asked *asked);    /* likewise: diff, apply, clear */
+int fabric_run_live(const struct fabric_asked *asked);    /* fabric_plan.c: diff, apply, clear */
 int fabric_run_tables(const struct fabric_asked *asked);  /* fabric_tables.c: route, simulate, collective */
 int fabric_run_availability(const struct fabric_asked *asked);
 int fabric_run_place(const struct fabric_asked *asked);
@@ -84,7 +84,7 @@ int fabric_run_optics(const struct fabric_asked *asked);
 
 /* Prints the error; returns EXIT_FAILED. */
 int fabric_refuse(const struct error *error);
-/* Reads "3,9" into cubes[SLICE_CUBES_MAX]; ERROR_INVALID names what is no number of a cube. */
+/* Reads "3,9" into cubes[SLICE_CUBES_MAX]. ERROR_INVALID names the part that is not the number of a cube. */
 int fabric_cubes_parse(struct str text, uint16_t *cubes, uint32_t *ret_count, struct error *error);
 
 #endif

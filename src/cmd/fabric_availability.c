@@ -12,10 +12,10 @@ struct study {
     const struct availability_order *order;
     uint32_t slices[AVAILABILITY_SLICES_MAX]; /* cubes */
     uint32_t count;
-    double sigma_max; /* the largest deviation of the Monte-Carlo, in standard deviations */
+    double sigma_max; /* largest deviation of the Monte Carlo results, in standard deviations */
 };
 
-/* Powers of two, what lies in the middle between them, and the whole pod. */
+/* Chooses slice sizes: powers of two, the values halfway between them, and the whole pod. */
 static void choose_slices(struct study *study)
 {
     uint32_t cubes = study->order->cubes;

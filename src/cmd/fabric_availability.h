@@ -1,5 +1,5 @@
-/* fabric_availability.h - `phalanx fabric availability`: how much of a pod works when hosts fail, as a table,
- * JSON, and a plot. */
+/* fabric_availability.h - `phalanx fabric availability`: the share of a pod that works when hosts fail, as a
+ * table, JSON, and a plot. */
 #ifndef PHX_CMD_FABRIC_AVAILABILITY_H
 #define PHX_CMD_FABRIC_AVAILABILITY_H
 
@@ -9,13 +9,13 @@
 enum { AVAILABILITY_HOSTS_MAX = 8, AVAILABILITY_SLICES_MAX = 32 };
 
 struct availability_order {
-    double hosts[AVAILABILITY_HOSTS_MAX]; /* probabilities that a host is up, and one for `whole` */
+    double hosts[AVAILABILITY_HOSTS_MAX]; /* probabilities that a host is up; `whole` adds one */
     uint32_t host_count;                  /* 0: 0.99, 0.995 and 0.999, unless `whole` is set */
     uint32_t cubes;
-    uint32_t whole;    /* cubes that shall be whole: adds the host_up for which they are; 0: none */
-    double confidence; /* with which cubes are whole */
-    double switch_up;  /* of one of the 48 */
-    uint32_t trials;   /* of the Monte-Carlo; 0: closed forms alone */
+    uint32_t whole;    /* adds the host probability at which so many cubes are whole; 0: none */
+    double confidence; /* probability with which cubes must be whole */
+    double switch_up;  /* probability that one of the 48 switches is up */
+    uint32_t trials;   /* of the Monte Carlo simulation; 0: closed forms only */
     uint64_t seed;
     const char *plot; /* file of an SVG; NULL: none */
     bool json;

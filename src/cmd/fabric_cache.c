@@ -3,7 +3,8 @@
 #include "core/fabric/pattern.h"
 #include "job/fabric/cache.h"
 
-/* Tables from the folder; false: there are none, and *ret_source says what is built in their place. */
+/* Reads tables from the folder. Returns false if there are no valid ones. *ret_source describes the result in
+ * words. */
 static bool take_cached(const char *folder, const struct torus *torus, struct route *ret_route,
                         struct proof *ret_proof, uint32_t *ret_load, const char **ret_source)
 {

@@ -1,4 +1,4 @@
-/* fabric_collective.h - `phalanx fabric collective`: what collective operations cost on a slice. */
+/* fabric_collective.h - `phalanx fabric collective`: the cost of collective operations on a slice. */
 #ifndef PHX_CMD_FABRIC_COLLECTIVE_H
 #define PHX_CMD_FABRIC_COLLECTIVE_H
 
@@ -7,8 +7,8 @@
 
 enum { COLLECTIVE_BYTES_MAX = 1 << 30 };
 
-/* Appends a line, or a JSON object, for each operation and algorithm; `bytes` of each chip, of elements of 4
- * bytes, at most COLLECTIVE_BYTES_MAX. The tables are proved. */
+/* Appends a line, or a JSON object, for each operation and algorithm. Each chip has `bytes` of data, at most
+ * COLLECTIVE_BYTES_MAX, in elements of 4 bytes. The tables must have been proved. */
 void fabric_collective(struct buf *out, const struct torus *torus, const struct route *route, uint32_t bytes,
                        bool json);
 

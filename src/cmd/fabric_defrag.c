@@ -1,6 +1,6 @@
-/* phalanx fabric defrag: asks a controller for its cubes, slices, machines and tasks, and proposes the fewest
- * small slices to move so that a shape finds a place (core/fabric/defrag.h). With --move it drains the cubes
- * that become free, which moves their slices (core/react/slices.c). */
+/* phalanx fabric defrag: reads the cubes, slices, machines and tasks of a controller, and proposes the fewest
+ * small slices to move so that a shape fits (core/fabric/defrag.h). With --move it drains the cubes that
+ * become free, which moves their slices (core/react/slices.c). */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -10,14 +10,14 @@
 #include "cmd/fabric_drain.h"
 #include "core/fabric/defrag.h"
 
-/* Cubes that are drained to carry a plan out. */
+/* Cubes to drain in order to carry out a plan. */
 struct emptied {
     struct str cubes[POD_CUBES_MAX];
     uint32_t count;
     bool needed; /* the plan has moves */
 };
 
-/* The controller's answers, and the pod that is looked at. */
+/* The controller's answers, and the pod under consideration. */
 struct survey {
     struct client_reply cubes, slices, nodes, pods;
     struct str pod;
@@ -64,7 +64,7 @@ static const struct doc *items_of(const struct client_reply *reply)
     return doc_get(reply->doc, "items");
 }
 
-/* The place of a machine in the pod; false: it is of another one. */
+/* Finds the place of a machine in the pod. Returns false if it is in another pod. */
 static bool find_machine(const struct survey *survey, struct str name, uint32_t *ret_cube, uint32_t *ret_bit)
 {
     for (uint32_t cube = 0; cube < survey->state.cubes; cube++)
@@ -128,7 +128,8 @@ static bool is_task_of(const struct doc *pod, const struct doc *slice)
                      doc_text(slice, "metadata.name"));
 }
 
-/* The machines of a small slice by its tasks. False: they are no place of its shape, so it stays. */
+/* Finds the machines of a small slice from its tasks. Returns false if they do not form its shape; the slice
+ * then stays. */
 static bool find_part(const struct survey *survey, const struct doc *slice, const struct slice_shape *shape,
                       struct defrag_part *ret_part)
 {
@@ -175,7 +176,7 @@ static void take_slices(struct survey *survey)
     }
 }
 
-/* Machines that nothing can use: out of service, or of tasks that are of no small slice. */
+/* Marks machines that no slice can use: those out of service, and those with tasks of no small slice. */
 static void take_machines(struct survey *survey)
 {
     const struct doc *nodes = items_of(&survey->nodes), *pods = items_of(&survey->pods);
@@ -235,8 +236,8 @@ static void put_room_text(struct buf *out, const struct survey *survey, const ch
     }
 }
 
-/* Finds the cubes that all moves of the plan empty: their drains carry it out. A plan that has other moves
- * gets none, as the drain of a cube moves all slices from it. */
+/* Finds the cubes that the moves of the plan empty, whose drains carry it out. A plan with moves out of other
+ * cubes gets none, because the drain of a cube moves all of its slices. */
 static void find_emptied(const struct survey *survey, const struct defrag_room *room,
                          struct emptied *ret_emptied)
 {
@@ -301,8 +302,8 @@ static void put_room_json(struct buf *out, const struct survey *survey, const ch
     buf_add_char(out, '\n');
 }
 
-/* Looks at one pod. Returns whether it can make room with fewer moves than `*moves_left`; then *ret_out says
- * how, *ret_emptied what is drained for it, and *moves_left is one less than these moves. */
+/* Plans one pod. Returns true if it can free the space with fewer moves than `*moves_left`. Then *ret_out has
+ * the plan, *ret_emptied the cubes to drain, and *moves_left is one less than the plan's moves. */
 static bool try_pod(const struct fabric_asked *asked, struct survey *survey, struct str pod,
                     int64_t *moves_left, struct buf *ret_out, struct emptied *ret_emptied)
 {
@@ -331,8 +332,8 @@ static bool try_pod(const struct fabric_asked *asked, struct survey *survey, str
     return found;
 }
 
-/* Drains the cubes, waits until their slices have moved, and gives them back. All are drained at once, so
- * that no slice moves from one to another. */
+/* Drains the cubes, waits until their slices have moved, and ends the drains. All cubes are drained at the
+ * same time, so no slice moves from one of them to another. */
 static int move_slices(const struct fabric_asked *asked, const struct emptied *emptied)
 {
     const struct resource *kind = kind_find(STR("cube"));
@@ -347,7 +348,7 @@ static int move_slices(const struct fabric_asked *asked, const struct emptied *e
         rc = fabric_set_drain(&client, kind, emptied->cubes[drained], true);
     for (uint32_t i = 0; i < emptied->count && rc == EXIT_OK; i++)
         rc = fabric_wait(&client, kind, emptied->cubes[i], "Drained", deadline_ns);
-    for (uint32_t i = 0; i < drained; i++) { /* also of those whose slices have not moved */
+    for (uint32_t i = 0; i < drained; i++) { /* even of cubes whose slices have not moved */
         int back = fabric_set_drain(&client, kind, emptied->cubes[i], false);
         rc = rc == EXIT_OK ? back : rc;
     }

@@ -15,7 +15,7 @@ static void begin_drawing(struct buf *out, uint32_t width, uint32_t height)
 
 enum { BOX = 38, BOX_GAP = 6, BOARD_GAP = 28, BOARDS_IN_ROW = 6, SLICE_LEFT = 40, SLICE_TOP = 60 };
 
-/* How the rings close, in words. */
+/* Draws a text about how the rings close. */
 static void draw_wraps(struct buf *out, const struct slice_shape *shape, uint32_t y)
 {
     uint32_t sides[AXES];
@@ -33,7 +33,7 @@ static void draw_wraps(struct buf *out, const struct slice_shape *shape, uint32_
     }
 }
 
-/* A board for each Z, of the cubes along X and Y. */
+/* Draws a board for one Z, with the cubes along X and Y. */
 static void draw_board(struct buf *out, const struct cube_slice *slice, bool places, uint32_t z,
                        uint32_t left, uint32_t bottom)
 {
@@ -112,7 +112,7 @@ static void draw_join(struct buf *out, const struct mirrors *mirrors, uint32_t l
                PANEL_TOP + PANEL_ROW * mirrors->row[minus], style);
 }
 
-/* The switches first to last - 1, whose mirrors are equal. */
+/* Draws a panel for the switches `first` to `last` - 1, whose mirrors are equal. */
 static void draw_panel(struct buf *out, const struct mirrors *mirrors, uint32_t left, uint32_t first,
                        uint32_t last)
 {

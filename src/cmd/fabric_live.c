@@ -14,7 +14,7 @@ struct live {
     struct crew *crew;
     struct switch_work *work; /* [POD_SWITCHES] */
     struct crossconnects *now;
-    bool left_out[POD_SWITCHES]; /* by the order: need not answer */
+    bool left_out[POD_SWITCHES]; /* the order leaves it out: it need not answer */
     uint32_t silent;             /* switches that did not answer */
     uint32_t kept;
     bool changed; /* changes were sent */
@@ -36,7 +36,8 @@ static const char *name_at(uint32_t number)
 
 /* --- from switches to a plan and back ------------------------------------------------------------- */
 
-/* Takes over what a switch lists. ERROR_INVALID: it joins ports at which no cube of the pod ends. */
+/* Takes the cross-connects that a switch lists. Returns ERROR_INVALID if it joins ports that no cube of the
+ * pod is wired to. */
 static int take_state(struct live *live, uint32_t number, struct error *error)
 {
     const struct switch_work *work = &live->work[number];
@@ -72,8 +73,8 @@ static int read_pod(struct live *live, struct error *error)
     return 0;
 }
 
-/* A switch that was not read may hold cross-connects that are to be cleared. Diff and apply leave it to the
- * planner. */
+/* Checks, before clearing, that every switch was read: an unread one may have cross-connects to clear. Diff
+ * and apply leave this check to the planner. */
 static int check_all_read(const struct live *live, struct error *error)
 {
     for (uint32_t i = 0; live->order->action == LIVE_CLEAR && i < POD_SWITCHES; i++)
@@ -122,7 +123,7 @@ static void give_work(struct live *live, const struct crossconnect_plan *plan)
     }
 }
 
-/* --- what is printed ------------------------------------------------------------------------------- */
+/* --- output ---------------------------------------------------------------------------------------- */
 
 static void put_live_json(const struct live *live, struct buf *out)
 {
@@ -219,7 +220,7 @@ static void carry_plan_out(struct live *live)
     live->took_ns = live_clock_ns() - begin_ns;
 }
 
-/* A refusal names a switch that is out: adds why it does not answer. */
+/* Prints a refusal of the planner. If it names a switch that is out, adds why that switch does not answer. */
 static int refuse_plan(const struct live *live, const struct error *error)
 {
     say("%s", error->text);

@@ -1,4 +1,4 @@
-/* phalanx fabric optics: what the optical switches of a pod tell of their light, losses, ports and alarms. */
+/* phalanx fabric optics: shows light, losses, ports and alarms of a pod's optical switches. */
 #include <stdio.h>
 
 #include "doc/json.h"
@@ -29,7 +29,7 @@ static const char *state_name(enum phx_port_state state)
     return (size_t)state < sizeof names / sizeof *names ? names[state] : names[PHX_PORT_UNKNOWN];
 }
 
-/* The port at the other end of the A port with this index, whose entry is there; NULL: none. */
+/* Returns the port at the other end of the A port with this index; NULL if there is none. */
 static const struct phx_switch_port *peer_of(const struct switch_optics *optics, uint32_t index)
 {
     uint32_t peer = optics->ports[index].peer;
@@ -60,7 +60,7 @@ static uint32_t count_paths(const struct switch_optics *optics)
     return paths;
 }
 
-/* The port in a cross-connect with the least light; NULL: no light is measured. */
+/* Returns the port in a cross-connect with the least light; NULL if no light is measured. */
 static const struct phx_switch_port *find_weakest(const struct switch_optics *optics)
 {
     const struct phx_switch_port *weakest = NULL;

@@ -1,4 +1,4 @@
-/* The options of phalanx fabric: which actions have them, what they take, and what --help says. */
+/* The options of phalanx fabric: the actions that have them, their values, and their help. */
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
@@ -28,10 +28,10 @@ enum {
 };
 
 struct option_row {
-    const char *name, *value; /* value: as --help names it; NULL: the option takes none */
+    const char *name, *value; /* value: its name in --help; NULL: the option takes none */
     uint32_t actions;
     enum takes takes;
-    size_t offset;     /* of its field in struct fabric_asked, but for TAKES_OTHER */
+    size_t offset;     /* of its field in struct fabric_asked; not for TAKES_OTHER */
     int64_t low, high; /* of TAKES_NUMBER */
     const char *help;  /* lines */
 };
@@ -49,7 +49,7 @@ enum {
     ROW_CYCLES,
 };
 
-/* In the order of --help, but for the first ones, which the code names. */
+/* In the order of --help, except the first rows, which have names in the code. */
 static const struct option_row rows[] = {
     [ROW_FORMAT] = {"output", "json", ALL, TAKES_OTHER, 0, 0, 0, "one JSON object; also -o json"},
     [ROW_TIMEOUT] = {"timeout", "TIME", SWITCHES | FABRIC_DEFRAG, TAKES_OTHER, 0, 0, 0,
@@ -237,7 +237,7 @@ static bool take_other(struct fabric_asked *asked, int index, const char *value)
     case ROW_BYTES:
         return take_bytes(row, value, &asked->bytes);
     case ROW_HOST:
-        if (asked->host_count + 1 == AVAILABILITY_HOSTS_MAX) { /* one is --whole's */
+        if (asked->host_count + 1 == AVAILABILITY_HOSTS_MAX) { /* one place is for --whole */
             say("--host is given more than %d times", AVAILABILITY_HOSTS_MAX - 1);
             return false;
         }
@@ -253,7 +253,7 @@ bool fabric_take_option(struct fabric_asked *asked, int letter, const char *valu
 {
     int index = letter == 'o' ? ROW_FORMAT : letter - LETTER_BASE;
     if (index < 0 || index >= ROWS)
-        return false; /* usage_option() has said why */
+        return false; /* usage_option() has printed the reason */
     const struct option_row *row = &rows[index];
     void *field = (char *)asked + row->offset;
     given |= UINT64_C(1) << index;

@@ -9,7 +9,7 @@ struct canvas {
     uint32_t load_max;
 };
 
-/* From blue at no load over green to red at the largest. */
+/* Appends a colour: from blue at no load over green to red at the largest load. */
 static void put_color(const struct canvas *canvas, uint32_t load)
 {
     uint32_t share = canvas->load_max ? 255 * load / canvas->load_max : 0;

@@ -1,5 +1,5 @@
-/* phalanx fabric place: a stream of random slices through a pod, with switches and with static boxes; and
- * where a job would lie by a file of Slurm's topology/torus3d. */
+/* phalanx fabric place: places a stream of random slices in a pod, with switches and with static boxes; or
+ * shows where a job would run according to a file of Slurm's topology/torus3d. */
 #include <stdio.h>
 
 #include "base/check.h"
@@ -91,7 +91,7 @@ static int read_torus3d(struct arena *arena, const char *path, struct torus3d_fi
     return rc < 0 ? error_wrap(error, "%s", path) : 0;
 }
 
-/* Marks the cells of these nodes as taken. ERROR_NOT_FOUND names the first that the file has not. */
+/* Marks the cells of these nodes as taken. ERROR_NOT_FOUND names the first node that the file lacks. */
 static int take_busy(struct arena *arena, const struct torus3d_file *file, const char *list,
                      uint8_t **is_free, struct error *error)
 {

@@ -1,4 +1,5 @@
-/* phalanx fabric plan, diff, apply, clear: cross-connects of a slice, on paper and on real switches. */
+/* phalanx fabric plan, diff, apply, clear: plans the cross-connects of a slice, and carries them out on real
+ * switches. */
 #include "base/arena.h"
 #include "cmd/client.h"
 #include "cmd/fabric_asked.h"
@@ -29,7 +30,7 @@ int fabric_cubes_parse(struct str text, uint16_t *cubes, uint32_t *ret_count, st
     return 0;
 }
 
-/* Joins the cubes of "SHAPE:LIST"; they belong to slice `owner` from then on, or are free if it is 0. */
+/* Joins the cubes of "SHAPE:LIST", which then belong to slice `owner`, or are free if it is 0. */
 static int join_slice(struct crossconnects *now, struct crossconnect_limits *limits, const char *word,
                       uint32_t owner, struct arena *arena, struct error *error)
 {

@@ -15,7 +15,7 @@ static uint32_t diameter_of(const struct torus *torus)
 {
     uint16_t *steps = mem_alloc(2 * torus->chips * sizeof *steps);
     uint32_t most = 0;
-    /* The chips of a torus are alike; the corner of a mesh has the longest way. */
+    /* The chips of a torus are alike; in a mesh the corner has the longest path. */
     torus_distances(torus, 0, steps + torus->chips, steps);
     for (uint32_t chip = 0; chip < torus->chips; chip++)
         most = steps[chip] > most ? steps[chip] : most;

@@ -22,7 +22,7 @@ struct emulation {
     struct chips *net;
     struct bring_up *up;
     struct fabric_session *session;
-    int64_t begin_ns, came_up_ns; /* of the computer's clock */
+    int64_t begin_ns, came_up_ns; /* by the computer's clock */
     uint32_t cubes;               /* of the emulated pod: up to the highest of the slice */
     uint32_t written, delivered;
 };
@@ -48,7 +48,7 @@ static void join_at_switch(const struct emulation *emulation, struct ocs *ocs, u
     ocs_init(ocs, &ports);
     ocs->dead = order->switch_out[number];
     if (!slice_shape_is_whole(&order->slice.shape))
-        return; /* no link leaves a part of a cube */
+        return; /* a slice that is part of a cube has no optical links */
     for (uint32_t place = 0; place < order->slice.count; place++) {
         uint32_t cube = order->slice.cube[place];
         uint32_t next = slice_next_place(&order->slice.shape, place, pod_switch_at(number).axis);
@@ -90,7 +90,8 @@ static uint32_t chip_at(const struct session_order *order, uint32_t number)
     return order->slice.cube[place] * CUBE_CHIPS + inside;
 }
 
-/* Each chip writes its label to others, at a place of its own; counts those that lie where they should. */
+/* Makes each chip write its label to other chips, each to a different place, and counts the labels that
+ * arrived. */
 static void write_labels(struct emulation *emulation)
 {
     const struct session_order *order = emulation->order;

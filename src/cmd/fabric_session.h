@@ -7,14 +7,15 @@
 
 struct session_order {
     struct cube_slice slice;
-    bool switch_out[POD_SWITCHES]; /* dead: the session routes around them */
-    bool crossed;                  /* two wires are: the plus ends of these cubes, at this switch */
+    bool switch_out[POD_SWITCHES]; /* true: dead, and the session routes around it */
+    bool crossed;                  /* two wires are crossed: the plus ends of these cubes, at this switch */
     struct pod_switch crossed_at;
     uint16_t crossed_cubes[2];
     bool json;
 };
 
-/* Prints what came of it; returns EXIT_FAILED, after a message, for a session that fails. */
+/* Runs the session and prints its result. Returns EXIT_OK, or EXIT_FAILED after a message if the session
+ * fails. */
 int fabric_session_emulate(const struct session_order *order);
 
 #endif

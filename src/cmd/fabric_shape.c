@@ -1,5 +1,5 @@
-/* phalanx fabric check, session, availability: what a shape is made of, how it comes up on emulated chips,
- * and how often a pod has the cubes for it. */
+/* phalanx fabric check, session, availability: shows what a shape consists of, brings it up on emulated
+ * chips, and computes how often a pod has the cubes for it. */
 #include <string.h>
 
 #include "cmd/client.h"
@@ -9,7 +9,7 @@
 #include "cmd/fabric_session.h"
 #include "cmd/picture.h"
 
-/* "SWITCH:A,B" */
+/* Reads "SWITCH:A,B". */
 static int cross_wires(const char *word, struct session_order *order, struct error *error)
 {
     struct str name, list, first, second;
@@ -67,7 +67,7 @@ int fabric_run_availability(const struct fabric_asked *asked)
     return fabric_availability(&order);
 }
 
-/* The cubes at their places: those that are given, or 0, 1, 2 and so on. */
+/* Fills in the cubes at their places: the given ones, or 0, 1, 2 and so on. */
 static int check_cubes(const struct fabric_asked *asked, struct cube_slice *ret_slice, struct error *error)
 {
     static struct crossconnects none;

@@ -5,9 +5,9 @@
 #include "cmd/client.h"
 
 enum {
-    FLIT_BYTES = 256,      /* a cycle is one of them */
+    FLIT_BYTES = 256,      /* a cycle carries one flit */
     FLIT_PS = 5120,        /* at 50 GB/s */
-    LOOKS = 10,            /* for deadlocks, in --cycles */
+    LOOKS = 10,            /* checks for deadlocks within --cycles */
     CIRCLE_SHOWN_MAX = 16, /* channels of a deadlock */
 };
 
@@ -18,11 +18,11 @@ struct outcome {
     struct cycle_counts counts;
     struct cycle_channel circle[CIRCLE_SHOWN_MAX];
     uint32_t circle_length;
-    double bound_share;   /* of what the bound allows; 0: nothing was delivered */
-    double gb_per_second; /* that each chip received */
+    double bound_share;   /* share of the bound; 0: nothing was delivered */
+    double gb_per_second; /* received by each chip */
 };
 
-/* Runs to the end, or for so many cycles with looks for deadlocks between. */
+/* Runs to the end, or for the given number of cycles with checks for deadlocks in between. */
 static void run_net(struct cycle_net *net, struct outcome *outcome)
 {
     uint64_t cycles = outcome->order->cycles;

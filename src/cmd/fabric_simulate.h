@@ -1,5 +1,5 @@
-/* fabric_simulate.h - `phalanx fabric simulate`: traffic through the tables of a slice, cycle by cycle, and
- * what it says about it. */
+/* fabric_simulate.h - `phalanx fabric simulate`: simulates traffic through the tables of a slice, cycle by
+ * cycle, and reports the result. */
 #ifndef PHX_CMD_FABRIC_SIMULATE_H
 #define PHX_CMD_FABRIC_SIMULATE_H
 
@@ -11,11 +11,11 @@ struct simulate_order {
     uint64_t cycles; /* 0: until all packets have arrived */
     bool json;
 };
-enum { SIMULATE_PACKETS = 4 }; /* for each destination, if nothing is asked for */
+enum { SIMULATE_PACKETS = 4 }; /* for each destination, by default */
 
-/* Simulates, and appends text or JSON to `out`. ret_load: packets by link, in thousandths of what the link
- * could have carried. Returns an exit status: EXIT_FAILED for a deadlock, or traffic that does not exist on
- * the shape (both are said). */
+/* Simulates, and appends text or JSON to `out`. ret_load receives the packets by link, in thousandths of the
+ * link's capacity. Returns an exit status: EXIT_FAILED, after a message, for a deadlock or for traffic that
+ * does not exist on the shape. */
 int fabric_simulate(const struct torus *torus, const struct route *route, const struct simulate_order *order,
                     uint32_t *ret_load, struct buf *out);
 

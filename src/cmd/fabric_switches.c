@@ -3,7 +3,7 @@
 #include "cmd/client.h"
 #include "cmd/cluster_file.h"
 
-/* The pod with this name, or the only one whose switches are managed; NULL, after a message. */
+/* Returns the pod with this name, or the only one with managed switches; NULL after a message. */
 static const struct pod *pod_in(const struct cluster *cluster, const char *file, const char *in)
 {
     const struct pod *found = NULL;
@@ -24,7 +24,7 @@ static const struct pod *pod_in(const struct cluster *cluster, const char *file,
     return found;
 }
 
-/* Either result may be NULL: not wanted. */
+/* Reads switches and number of cubes from a cluster file; either result may be NULL. */
 static bool take_cluster(const char *file, const char *in, struct switches *switches, uint32_t *ret_cubes)
 {
     struct cluster cluster;

@@ -1,4 +1,4 @@
-/* phalanx fabric route, simulate, collective: forwarding tables with their proof, and what traffic makes of
+/* phalanx fabric route, simulate, collective: makes forwarding tables with their proof, and runs traffic over
  * them. */
 #include "base/rng.h"
 #include "cmd/client.h"
@@ -9,7 +9,7 @@
 #include "cmd/fabric_simulate.h"
 #include "cmd/picture.h"
 
-/* "X,Y,Z,PORT" */
+/* Kills the link "X,Y,Z,PORT". */
 static int kill_named_link(struct torus *torus, const char *word, struct error *error)
 {
     static const char *const ports[CHIP_PORTS] = {"x+", "x-", "y+", "y-", "z+", "z-"};
@@ -81,8 +81,8 @@ static struct simulate_order simulate_order_of(const struct fabric_asked *asked)
     return order;
 }
 
-/* Makes tables for the links that are alive, and reports them, or what traffic or collectives make of
- * them. */
+/* Makes tables for the links that are alive, and reports the tables, or the result of traffic or collectives
+ * over them. */
 int fabric_run_tables(const struct fabric_asked *asked)
 {
     struct buf out BUF_CLEANUP = {0};

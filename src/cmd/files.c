@@ -56,7 +56,7 @@ static bool read_file(const char *path, struct file_docs *docs)
         fclose(file);
     if (!read)
         return false;
-    /* The parser's strings may point into the text: it lives as long as they do. */
+    /* The parser's strings may point into the text, so the arena keeps the text. */
     struct str kept = arena_str(&docs->arena, buf_str(&text));
     if (yaml_parse_all(&docs->arena, kept, &parsed, &error) < 0) {
         fprintf(stderr, "%s:%s\n", name, error.text);
@@ -161,7 +161,7 @@ static bool check_object(const struct file_doc *file, const struct doc *node, co
     return false;
 }
 
-/* The commands write into metadata and annotations before the server sees them. */
+/* Checks metadata and annotations, into which the commands write before the server sees them. */
 static bool check_metadata(const struct file_doc *file)
 {
     const struct doc *metadata = doc_get(file->doc, "metadata");

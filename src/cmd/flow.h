@@ -1,4 +1,4 @@
-/* flow.h - the actions of `phalanx flow`, each in a file of its own: flow_<action>.c.
+/* flow.h - the actions of `phalanx flow`; each is in its own file, flow_<action>.c.
  *
  * An action gets argv with its own name at argv[0] and returns an exit code of cmd.h. The table is in
  * cmd_flow.c.
@@ -19,13 +19,14 @@ int flow_trace(int argc, char **argv);
 int flow_suspend(int argc, char **argv);
 int flow_resume(int argc, char **argv); /* in flow_suspend.c */
 
-/* A descriptor that is readable after SIGINT or SIGTERM, which have no other effect from now on. */
+/* Returns a descriptor that becomes readable after SIGINT or SIGTERM, which have no other effect from then
+ * on. */
 int flow_stop_signals(void);
 
-/* flow_file.c: reads a file ("-": standard input) of StableHLO text, of several modules maybe, or of a module
- * in flow's binary form, and calls `each` with one module after another, which it frees. A non-zero answer of
- * `each` ends the walk and is returned; an error otherwise, with the file's name in its text. Modules of
- * texts are not verified yet. */
+/* flow_file.c: reads a file ("-": standard input) of StableHLO text, with one or more modules, or of a module
+ * in flow's binary form, and calls `each` with one module after another. A module lives until `each` returns.
+ * Returns the first non-zero result of `each`, which ends the walk, or an error that names the file. Modules
+ * from text are not verified yet. */
 int flow_modules(const char *path, int (*each)(struct ir_module *module, void *arg), void *arg,
                  struct error *error);
 

@@ -1,4 +1,4 @@
-/* phalanx flow check: parses and verifies programs, and says what is wrong with them and where. */
+/* phalanx flow check: parses and verifies programs, and prints their mistakes with their places. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static int check_flow_module(struct ir_module *module, void *arg)
     return 0;
 }
 
-/* Prints the file's counts, or what is wrong. */
+/* Checks a file, and prints its counts or its mistake. */
 static bool check_flow_file(const char *path, bool print)
 {
     struct checked checked = {.print = print};

@@ -1,4 +1,4 @@
-/* flow_file.c - the modules of a file. */
+/* flow_file.c - reads the modules of a file. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* phalanx flow head: the one process that orders the launches of all clients. */
+/* phalanx flow head: runs the single process that orders the launches of all clients. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ int flow_stop_signals(void)
     return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* The thread that answers GET /metrics, with a loop of its own. */
+/* The thread that answers GET /metrics, with its own loop. */
 struct head_scrapes {
     uv_loop_t loop;
     uv_async_t stop;
@@ -75,7 +75,7 @@ static void *head_scrapes_main(void *arg)
     return NULL;
 }
 
-/* Listens at "ADDR:PORT" ("[::1]:9090" too). */
+/* Listens at "ADDR:PORT", such as "[::1]:9090", and starts the thread. */
 static int head_scrapes_begin(struct head_scrapes *scrapes, const char *place, struct error *error)
 {
     uint16_t port;
@@ -85,7 +85,7 @@ static int head_scrapes_begin(struct head_scrapes *scrapes, const char *place, s
     CHECK(uv_loop_init(&scrapes->loop) == 0);
     int rc = door_open_tcp(&scrapes->loop, address, port, head_scrape, scrapes, &scrapes->door, NULL, error);
     if (rc < 0) {
-        uv_run(&scrapes->loop, UV_RUN_DEFAULT); /* what was opened closes */
+        uv_run(&scrapes->loop, UV_RUN_DEFAULT); /* closes what was opened */
         uv_loop_close(&scrapes->loop);
         return error_wrap(error, "--metrics");
     }

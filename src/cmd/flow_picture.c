@@ -75,7 +75,7 @@ static int node_before(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Sorts by the wishes, and lays the boxes of each layer side by side around the middle. */
+/* Sorts each layer by the nodes' wishes, and places its boxes side by side around the middle. */
 static void layers_lay(struct layers *layers)
 {
     qsort(layers->sorted, layers->count, sizeof *layers->sorted, node_before);
@@ -96,7 +96,7 @@ static void layers_lay(struct layers *layers)
     }
 }
 
-/* Each node wishes to be in the middle of the nodes above it, or below it. */
+/* Sets each node's wish to the middle of its neighbours above it, or below it. */
 static void layers_wish(struct flow_picture *picture, bool above)
 {
     size_t count = picture->nodes.len;

@@ -1,4 +1,5 @@
-/* phalanx flow run: runs the function @main of programs on an executor, and counts what passed. */
+/* phalanx flow run: runs the function @main of programs on an executor, and counts the programs that
+ * passed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static void ran_done(void *arg, struct tensor **results, uint32_t count, const s
         tensor_unref(results[i]);
 }
 
-/* Verifies, compiles and runs @main; 0 or the code of the failure. */
+/* Verifies, compiles and runs @main. Returns 0 or the code of the failure. */
 static int main_run(const struct executor *executor, const struct ir_module *module, struct error *error)
 {
     struct executable *executable = NULL;

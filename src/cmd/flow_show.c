@@ -1,4 +1,4 @@
-/* phalanx flow show: the operations of a function as an SVG picture. */
+/* phalanx flow show: draws the operations of a function as an SVG picture. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static enum picture_kind shown_kind(const struct ir_op *op)
     return op->region_count > 0 || op->kind == IR_OP_CALL ? PICTURE_REGION : PICTURE_OPERATION;
 }
 
-/* "reduce: add" for a region of one operation, "call @f" for a call. */
+/* Writes a title, such as "reduce: add" for a region of one operation, or "call @f" for a call. */
 static void title_of(const struct ir_op *op, char title[PICTURE_TEXT_MAX])
 {
     const struct ir_op *first = op->region_count == 1 ? op->regions[0].first : NULL;
@@ -48,7 +48,7 @@ static void title_of(const struct ir_op *op, char title[PICTURE_TEXT_MAX])
         snprintf(title, PICTURE_TEXT_MAX, "%s", ir_op_name(op->kind));
 }
 
-/* The type without "tensor<" and ">". */
+/* Writes the type without "tensor<" and ">". */
 static void detail_of(const struct ir_type *type, char detail[PICTURE_TEXT_MAX])
 {
     char text[IR_TYPE_TEXT_MAX];
@@ -58,7 +58,7 @@ static void detail_of(const struct ir_type *type, char detail[PICTURE_TEXT_MAX])
     snprintf(detail, PICTURE_TEXT_MAX, STR_FORMAT, STR_ARG(whole));
 }
 
-/* Draws edges from everything that the operation reads, in its regions too, if it was made outside. */
+/* Adds edges from all values that the operation or its regions read and that are defined outside of it. */
 static void edges_of(struct flow_picture *picture, const uint32_t *made, const struct ir_op *op,
                      uint32_t node)
 {

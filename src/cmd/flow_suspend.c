@@ -1,4 +1,4 @@
-/* phalanx flow suspend, resume: clients of a flow runtime leave their devices for a while. */
+/* phalanx flow suspend, resume: takes the clients of a tenant off their devices, and puts them back. */
 #include <stdio.h>
 
 #include "base/units.h"
@@ -66,7 +66,8 @@ static int flow_suspend_main(int argc, char **argv, bool resumes)
     const char *usage = resumes ? flow_resume_usage : flow_suspend_usage, *token_file = NULL;
     int64_t grace_ns = 30 * NS_PER_SECOND;
     int letter;
-    while ((letter = usage_option(argc, argv, "h", options + resumes /* which has no grace */, NULL)) != -1) {
+    while ((letter = usage_option(argc, argv, "h", options + resumes /* resume has no --grace */, NULL)) !=
+           -1) {
         if (letter == 'h') {
             fputs(usage, stdout);
             return EXIT_OK;

@@ -1,4 +1,4 @@
-/* phalanx flow top: tenants with their shares, devices, programs and queues of a flow runtime. */
+/* phalanx flow top: shows the tenants of a flow runtime with their shares, devices, programs and queues. */
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ struct flow_topping {
     int stop_fd;
 };
 
-/* Two looks, of which the older one (`before`) gives the rates. */
+/* Two successive states; rates are computed from the older one (`before`). */
 struct flow_looks {
     struct flow_status before, now;
 };
@@ -43,7 +43,8 @@ static double looks_seconds(const struct flow_looks *looks)
     return ns > 0 ? (double)ns / 1e9 : 1e-9;
 }
 
-/* The growth of a counter; one that begins anew, of a host in another's place, counts from 0. */
+/* Returns the growth of a counter. A counter that has fallen, of a host in the place of another, counts from
+ * 0. */
 static uint64_t grown(uint64_t before, uint64_t now)
 {
     return now >= before ? now - before : now;
@@ -53,7 +54,7 @@ static const struct flow_status_tenant *tenant_before(const struct flow_looks *l
 {
     static const struct flow_status_tenant none;
     return i < looks->before.tenants.len ? &looks->before.tenants.items[i]
-                                         : &none; /* rows keep their places */
+                                         : &none; /* keeps the columns of the other rows */
 }
 
 static const struct flow_status_device *device_before(const struct flow_looks *looks, uint32_t number)
@@ -76,7 +77,7 @@ static const struct flow_status_program *program_before(const struct flow_looks 
     return &none;
 }
 
-/* The tenant's part of the device time that all tenants used between the looks, 0 to 1. */
+/* Returns the tenant's part of the device time that all tenants used between the two states, 0 to 1. */
 static double tenant_share(const struct flow_looks *looks, size_t i)
 {
     uint64_t all = 0;
@@ -86,15 +87,15 @@ static double tenant_share(const struct flow_looks *looks, size_t i)
     return all ? (double)mine / (double)all : 0;
 }
 
-/* The part of the time between the looks that the device ran functions, 0 to 1. */
+/* Returns the part of the time between the two states in which the device ran functions, 0 to 1. */
 static double device_use(const struct flow_looks *looks, const struct flow_status_device *device)
 {
     uint64_t busy_ns = grown(device_before(looks, device->number)->busy_ns, device->busy_ns);
     double use = (double)busy_ns / 1e9 / looks_seconds(looks);
-    return use > 1 ? 1 : use; /* the worker's second is not exactly that of the looks */
+    return use > 1 ? 1 : use; /* the worker measures at slightly different times */
 }
 
-/* Returns the row of the host with that number; NULL: none. */
+/* Returns the row of the host with that number; NULL if there is none. */
 static const struct flow_status_host *host_of(const struct flow_status *status, uint32_t number)
 {
     for (size_t i = 0; i < status->hosts.len; i++)
@@ -370,9 +371,9 @@ static void put_top_json(const struct flow_looks *looks, struct buf *out)
     buf_add_char(out, '\n');
 }
 
-/* --- looking -------------------------------------------------------------------------------------------- */
+/* --- watching ------------------------------------------------------------------------------------------- */
 
-/* Looks, waits, looks again and shows, for ever on a terminal. Returns an exit code. */
+/* Reads two states some time apart and shows them; on a terminal repeats that. Returns an exit code. */
 static int flow_top_show(const struct flow_topping *topping, struct flow_watch *watch)
 {
     bool live = output_is_terminal() && !topping->once && !topping->json;

@@ -1,9 +1,9 @@
-/* phalanx flow trace: what the devices of a flow runtime do, as a file that chrome://tracing and Perfetto
- * read.
+/* phalanx flow trace: records what the devices of a flow runtime do, in a file for chrome://tracing and
+ * Perfetto.
  *
  * The file is the Trace Event Format in its JSON form: a process for each host with a thread for each device
  * (complete events, one a run), a process for each client with its launches (async events: queued, then the
- * launch), transfers between hosts as async events of the receiver. Events are written as they come, so the
+ * launch), transfers between hosts as async events of the receiver. Events are written as they arrive, so the
  * memory of this command does not grow with the trace.
  * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU */
 #include <errno.h>
@@ -45,14 +45,14 @@ struct trace_client {
 
 struct flow_tracing {
     FILE *out;
-    int64_t began_ns; /* the day's clock, time 0 of the file */
+    int64_t began_ns; /* wall-clock time that is time 0 of the file */
     struct buf line;
     struct arena arena;
     VEC(struct trace_client *) clients;
-    struct u64_map client_index, hosts; /* hosts, devices: those that are named in the file already */
+    struct u64_map client_index, hosts; /* clients; hosts and devices already named in the file */
     struct u64_map devices;
     uint64_t events, runs;
-    bool some; /* a line has been written: the next one begins with a comma */
+    bool some; /* an event has been written: the next one begins with a comma */
 };
 
 static void trace_line_end(struct flow_tracing *tracing)
@@ -63,7 +63,7 @@ static void trace_line_end(struct flow_tracing *tracing)
     tracing->some = true;
 }
 
-/* Begins an event; the caller adds what is its own and ends the object. */
+/* Begins an event; the caller adds further members and ends the object. */
 static void trace_event(struct flow_tracing *tracing, struct json_writer *writer, const char *phase,
                         int64_t pid, int64_t tid, int64_t at_ns)
 {
@@ -85,7 +85,7 @@ static void trace_name(struct flow_tracing *tracing, const char *what, int64_t p
 {
     struct json_writer writer;
     trace_event(tracing, &writer, "M", pid, tid, -1);
-    tracing->events--; /* it is none for people */
+    tracing->events--; /* metadata does not count as an event */
     json_pair_text(&writer, "name", what);
     json_key(&writer, "args");
     json_begin_object(&writer);
@@ -217,7 +217,8 @@ static void trace_launch(struct flow_tracing *tracing, const struct trace_client
     trace_async(tracing, "e", "launch", name, id, pid, record->end_ns, client, record);
 }
 
-/* A transfer begins with its sender's record and ends with its receiver's; viewers bring the two together. */
+/* Writes one end of a transfer, which begins with its sender's record and ends with its receiver's. Viewers
+ * match the two. */
 static void trace_transfer(struct flow_tracing *tracing, uint32_t host, const struct trace_client *client,
                            const struct trace_record *record)
 {
@@ -239,7 +240,7 @@ static void trace_took_record(void *context, uint32_t host, const struct trace_r
     struct json_writer writer;
     if (shifted.end_ns < tracing->began_ns)
         return;
-    shifted.end_ns -= tracing->began_ns; /* what began before the trace begins with it */
+    shifted.end_ns -= tracing->began_ns; /* events that began before the trace start with it */
     shifted.begin_ns = shifted.begin_ns < tracing->began_ns ? 0 : shifted.begin_ns - tracing->began_ns;
     switch ((enum trace_kind)record->kind) {
     case TRACE_RUN:
@@ -282,7 +283,7 @@ static void flow_tracing_done(struct flow_tracing *tracing)
     buf_done(&tracing->line);
 }
 
-/* Records and writes. Returns an exit code. */
+/* Records events and writes the file. Returns an exit code. */
 static int flow_trace_write(struct flow_watch *watch, int64_t time_ns, const char *path)
 {
     bool to_stdout = str_is(STR("-"), path);
@@ -298,7 +299,7 @@ static int flow_trace_write(struct flow_watch *watch, int64_t time_ns, const cha
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", tracing.out);
     struct flow_trace_sink sink = {&tracing, trace_took_host, trace_took_name, trace_took_record};
     int rc = flow_watch_trace(watch, time_ns ? time_ns : INT64_MAX, flow_stop_signals(), &sink, &error);
-    fputs("\n]}\n", tracing.out); /* also of a trace whose head has gone: what came before is worth having */
+    fputs("\n]}\n", tracing.out); /* even if the head was lost: the events so far are useful */
     if (rc < 0)
         say("%s", error.text);
     bool wrote = !ferror(tracing.out);

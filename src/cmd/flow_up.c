@@ -1,4 +1,4 @@
-/* phalanx flow up: a head and workers on this machine. */
+/* phalanx flow up: runs a head and workers on this machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -45,7 +45,7 @@ static const char flow_up_usage[] =
 struct flow_up {
     int64_t hosts, devices, islands;
     const char *dir, *memory, *host_memory, *functions, *pjrt, *work_limit, *transport;
-    char made[64], token[300]; /* empty: none is made */
+    char made[64], token[300]; /* empty: not made */
     pid_t *pids; /* the head, then workers; 0: has ended */
 };
 
@@ -97,7 +97,7 @@ static int flow_up_folder(struct flow_up *up, struct error *error)
 }
 
 /* Starts this program with other arguments, and waits for its line "ready ...". Returns the process, or -1
- * after it has said why not. */
+ * after the process has printed the reason. */
 static pid_t flow_up_launch(char *const *arguments)
 {
     int ready[2];
@@ -158,7 +158,7 @@ static pid_t flow_up_worker(const struct flow_up *up, int64_t number)
                          (char *)up->work_limit,
                          "--transport",
                          (char *)up->transport,
-                         NULL, /* places for what may be left out */
+                         NULL, /* places for optional arguments */
                          NULL,
                          NULL,
                          NULL,
@@ -208,7 +208,7 @@ static int flow_up_start_all(struct flow_up *up)
     return 0;
 }
 
-/* Until a signal comes or the head ends. */
+/* Waits until a signal arrives or the head ends. */
 static void flow_up_watch(struct flow_up *up, int stop_fd)
 {
     sigset_t child;
@@ -233,7 +233,7 @@ static void flow_up_watch(struct flow_up *up, int stop_fd)
     }
 }
 
-/* Workers first: they complain when the head goes before them. */
+/* Ends the processes, workers first: a worker reports an error if the head ends before it. */
 static void flow_up_end(struct flow_up *up)
 {
     for (int64_t i = up->hosts; i >= 0; i--)

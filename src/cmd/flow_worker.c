@@ -1,4 +1,4 @@
-/* phalanx flow worker: the process that drives all devices of one host. */
+/* phalanx flow worker: runs the process that drives all devices of one host. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 
 struct watched {
     struct str uid;
-    bool listed; /* it was in the list that the watch began with */
+    bool listed; /* the object was in the first list */
 };
 
 static bool on_object(void *context, const char *type, const struct doc *object)

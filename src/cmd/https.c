@@ -12,14 +12,14 @@ struct https_client {
     char error_text[CURL_ERROR_SIZE];
 };
 
-/* The call that a handle serves now. */
+/* The call in progress on a handle. */
 struct https_call {
     const struct http_request *request;
     CURL *curl;
     bool stopped;
 };
 
-/* curl takes files; a kubeconfig has their contents, which are kept in memory files. */
+/* Sets an option that takes a file, to a memory file with contents of the kubeconfig. */
 static void set_file(CURL *curl, CURLoption option, int fd)
 {
     char path[32];
@@ -43,7 +43,7 @@ static void set_common(struct client *client, CURL *curl, struct str path)
     set_file(curl, CURLOPT_CAINFO, client->ca_fd);
     set_file(curl, CURLOPT_SSLCERT, client->cert_fd);
     set_file(curl, CURLOPT_SSLKEY, client->key_fd);
-    if (client->ca_fd >= 0) /* that authority and no other */
+    if (client->ca_fd >= 0) /* trusts this authority only */
         curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
     if (client->bearer.len) {
         curl_easy_setopt(curl, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);

@@ -1,5 +1,5 @@
-/* Injecting, and undoing what lasts: each lasting injection has a record in a file DIR/injections/N.json, so
- * that any later `phalanx inject heal` finds it. */
+/* Injects faults, and undoes lasting ones. Each lasting injection has a record in a file
+ * DIR/injections/N.json, where any later `phalanx inject heal` finds it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 
 enum { RECORD_BYTES_MAX = 1 << 20, RECORDS_MAX = 100000 };
 
-/* The record of an injection that stands: enough to undo it after the process that made it has ended. */
+/* The record of an injection in force, from which it can be undone after the process that made it has
+ * ended. */
 struct record {
     enum inject_action action;
     struct target target;
@@ -26,7 +27,7 @@ struct record {
     int64_t at_ns;
     pid_t keeper; /* 0: none */
     path_list paths;
-    struct standing order; /* of an agent's order */
+    struct standing order; /* from an agent's order */
 };
 
 /* --- signals -------------------------------------------------------------------------------------------- */
@@ -109,7 +110,7 @@ static void write_record(struct buf *out, const struct record *record)
     buf_add_char(out, '\n');
 }
 
-/* Returns the number of the new record; 0, after a message: it could not be written. */
+/* Writes a record. Returns its number, or 0 after a message. */
 static int64_t keep_record(const struct ground *ground, const struct record *record)
 {
     char path[PATH_MAX + 64];
@@ -179,7 +180,7 @@ static bool read_record(const struct ground *ground, int64_t number, struct aren
 
 /* --- undoing -------------------------------------------------------------------------------------------- */
 
-/* A process of this program, and no other that got its number since; it has not ended. */
+/* Returns true if the process is a living process of this program, rather than another with a reused pid. */
 static bool is_keeper(pid_t pid)
 {
     char path[64], line[4096] = {0};
@@ -198,7 +199,7 @@ static void end_keeper(pid_t keeper)
         kill(keeper, SIGTERM);
     for (int i = 0; i < 1000 && is_keeper(keeper); i++) {
         nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
-        (void)waitpid(keeper, NULL, WNOHANG); /* where it is our own child */
+        (void)waitpid(keeper, NULL, WNOHANG); /* if it is a child of this process */
     }
 }
 
@@ -328,7 +329,7 @@ pid_t inject_keeper(void)
     if (child == 0) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
-            if (dup2(null, fd) < 0) /* a reader of our output does not wait for it */
+            if (dup2(null, fd) < 0) /* a reader of this program's output need not wait for it */
                 _exit(EXIT_FAILED);
         setsid();
         close(fds[0]);
@@ -339,7 +340,7 @@ pid_t inject_keeper(void)
         say("fork: %s", strerror(errno));
     close(fds[1]);
     while (child > 0 && read(fds[0], &byte, 1) < 0 && errno == EINTR)
-        ; /* until it is in its session */
+        ; /* waits until the child is in its session */
     close(fds[0]);
     return child;
 }
@@ -355,7 +356,7 @@ static int keep_slow(struct ground *ground, const struct target *target, const s
         return EXIT_NOT_FOUND;
     pid_t child = inject_keeper();
     if (child == 0 && ground->where == GROUND_MACHINE)
-        close(ground->mark); /* this process undoes nothing */
+        close(ground->mark); /* the child does not undo the injection */
     if (child == 0)
         harm_slow(ground, target, how->cpu_percent);
     if (child < 0)
@@ -417,7 +418,7 @@ static int guard(const struct ground *ground, const target_list *targets)
 {
     size_t hit = ground_machines_hit(targets), all = machines_in(ground);
     if (ground->where == GROUND_MACHINE)
-        return EXIT_OK; /* the sender of the order has counted */
+        return EXIT_OK; /* the sender of the order has checked */
     if (ground->sure || hit <= 1 || (double)hit <= ground->max_share * (double)all)
         return EXIT_OK;
     say("%zu of %zu machines would be hit, more than %.0f %%: raise --max-share, or give --yes", hit, all,
@@ -435,7 +436,7 @@ static void keep_all(struct ground *ground, enum inject_action action, const str
     }
 }
 
-/* Forgets the stops of processes that have been continued. */
+/* Drops the records of stops of processes that have been continued. */
 static void forget_stops(const struct ground *ground, const target_list *targets)
 {
     record_list standing = {0};

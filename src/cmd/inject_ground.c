@@ -1,4 +1,4 @@
-/* Resolves a selector to the objects that it means now, and to their processes. */
+/* Resolves a selector to the objects that it currently means, and finds their processes. */
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
@@ -22,12 +22,12 @@ enum { ASK_MS = 3000, ASK_AGAIN_MS = 50, PATIENCE_S = 30 };
 
 static void copy_text(char *to, struct str text)
 {
-    size_t len = text.len < TARGET_NAME_MAX ? text.len : 0; /* no name of ours is as long */
+    size_t len = text.len < TARGET_NAME_MAX ? text.len : 0; /* no name of Phalanx is so long */
     mem_copy(to, text.data, len);
     to[len] = 0;
 }
 
-/* "train" -> "default/train". */
+/* Completes the name of a job: "train" -> "default/train". */
 static void full_job(char *to, struct str job)
 {
     bool bare = job.len && !memchr(job.data, '/', job.len);
@@ -116,7 +116,7 @@ static void take_pod(struct ground *ground, const struct doc *pod)
     vec_push(&ground->pods, found);
 }
 
-/* Gets the list at `path`; a patient caller asks again while no controller answers. */
+/* Gets the list at `path`. A patient ground asks again while no controller answers. */
 static int list(struct ground *ground, const char *path, struct client_reply *ret)
 {
     int64_t until_ns = client_clock() + PATIENCE_S * NS_PER_SECOND;
@@ -192,8 +192,8 @@ static void add_machine(target_list *targets, enum inject_kind kind, const char 
 
 enum { RACKS_SAID = 20 };
 
-/* Is `rack`, the label "pod-1.rack-1", meant by "pod-1.rack-1", or by "rack-1", as screens name it beside its
- * pod? */
+/* Returns true if `name` means `rack`: the label "pod-1.rack-1" is meant by itself and by "rack-1", the form
+ * in tables that name the pod too. */
 static bool rack_is(const char *rack, struct str name)
 {
     size_t len = strlen(rack);
@@ -202,8 +202,8 @@ static bool rack_is(const char *rack, struct str name)
     return name.len == len || rack[len - name.len - 1] == '.';
 }
 
-/* Finds the racks and cubes called `name`, each once; all of them if it is empty. One whose whole label is
- * `name` comes alone. */
+/* Finds the racks and cubes called `name`, each once; all of them if it is empty. If `name` is a whole label,
+ * finds only that one. */
 static void find_racks(const struct ground *ground, struct str name, rack_list *ret_racks)
 {
     vec_clear(ret_racks);
@@ -232,7 +232,7 @@ static void say_racks(const char *before, struct str name, const char *between, 
     say("%s \"" STR_FORMAT "\"%s%s", before, STR_ARG(name), between, racks->len ? text.data : "none");
 }
 
-/* The one of this name, which lives as long as the ground has not looked again. */
+/* Finds the only rack or cube of this name. The result is valid until the next ground_look. */
 static int one_rack(const struct ground *ground, struct str name, const char **ret_rack)
 {
     rack_list racks = {0};
@@ -259,8 +259,8 @@ void ground_say_missing(const struct ground *ground, const struct inject_selecto
     vec_done(&racks);
 }
 
-/* A switch that belongs to no machine serves the machines of a rack or cube, whose name it has: the model
- * knows no other. */
+/* Adds a part. A switch that belongs to no machine serves the machines of the rack or cube whose name it has;
+ * the model has no other switches. */
 static int add_part(const struct ground *ground, const struct inject_selector *selector, target_list *targets)
 {
     bool own = selector->part.len > 0;
@@ -294,7 +294,7 @@ static const char *rack_of(const struct ground *ground, const char *machine)
     return "";
 }
 
-/* Adds the targets that belong to one rank. */
+/* Adds the targets of one rank. */
 static void add_of_pod(const struct ground *ground, const struct inject_selector *selector,
                        const struct ground_pod *pod, target_list *targets)
 {
@@ -347,7 +347,7 @@ static int resolve_pod(struct ground *ground, const struct inject_selector *sele
             add_of_pod(ground, selector, &ground->pods.items[i], targets);
             return EXIT_OK;
         }
-    pid_list pids = {0}; /* a machine that the controller does not know any more, or that cannot be asked */
+    pid_list pids = {0}; /* for a machine that the controller no longer knows, or that does not answer */
     if (ground->where == GROUND_UP)
         ground_processes(ground, &target, &pids);
     bool any = pids.len > 0;
@@ -363,7 +363,7 @@ void ground_state(const struct ground *ground, const char *machine, char ret_pat
     int len = one ? snprintf(ret_path, PATH_MAX, "%s", ground->data)
                   : snprintf(ret_path, PATH_MAX, "%s/machines/%s", ground->data, machine);
     if (len >= PATH_MAX)
-        ret_path[0] = 0; /* there is none of that name */
+        ret_path[0] = 0; /* there is no machine of that name */
 }
 
 static bool machine_exists(struct ground *ground, const char *name)
@@ -454,7 +454,7 @@ void target_text(const struct target *target, char ret_text[TARGET_NAME_MAX + 32
 
 enum { PROC_TEXT_MAX = 256 * 1024 };
 
-/* A file of /proc, with a NUL behind it; the caller owns it. */
+/* Reads a file of /proc, and adds a NUL; the caller frees it. */
 static char *read_proc(pid_t pid, const char *name, size_t *ret_len)
 {
     char path[64];
@@ -467,8 +467,8 @@ static char *read_proc(pid_t pid, const char *name, size_t *ret_len)
     return text;
 }
 
-/* Is one of the NUL-ended words equal to `wanted` or, if `wanted` ends in '/', does one begin with it? `at`
- * >= 0: looks at that word only. */
+/* Returns true if one of the NUL-terminated words equals `wanted` or, if `wanted` ends in '/', begins with
+ * it. With `at` >= 0 only that word is compared. */
 static bool has_word(pid_t pid, const char *name, const char *wanted, int at)
 {
     size_t len, wanted_len = strlen(wanted);
@@ -497,10 +497,10 @@ static void every_process(void (*visit)(void *context, pid_t pid), void *context
 struct seeking {
     const struct ground *ground;
     const char *label;        /* of the shim */
-    pid_t shim;               /* the one that was found; 0: none */
-    char mark[PATH_MAX + 32]; /* found in the environment of its processes; a '/' at its end: a prefix */
+    pid_t shim;               /* the shim that was found; 0: none */
+    char mark[PATH_MAX + 32]; /* text in the environment of its processes; with a '/' at the end, a prefix */
     pid_list *pids;
-    bool agents; /* agents alone */
+    bool agents; /* find agents only */
 };
 
 static void add_process(pid_list *pids, pid_t pid)
@@ -549,8 +549,8 @@ static void seek_task(void *context, pid_t pid)
         add_process(seeking->pids, pid);
 }
 
-/* Finds tasks by their parents: a task may work elsewhere, and hide its environment from its children. Leaves
- * out processes of `phalanx inject`: an ordered injection outlives its agent. */
+/* Finds tasks by their parents, since a task may change its working directory and the environment of its
+ * children. Leaves out processes of `phalanx inject`: an ordered injection outlives its agent. */
 static void seek_child(void *context, pid_t pid)
 {
     struct seeking *seeking = context;
@@ -584,8 +584,8 @@ static void machine_processes(const struct ground *ground, const char *machine, 
         snprintf(real, sizeof real, "%s", state);
     if (strcmp(real, state) != 0)
         processes_visit(real, seek_machine, seeking);
-    /* An agent that was started by hand may name its directory in other words. Its number may be another
-     * process's when this one outlives it. */
+    /* An agent that was started by hand may name its directory in another form. Its pid may be reused when
+     * this process outlives it. */
     if (ground->where == GROUND_MACHINE && has_word(ground->agent, "cmdline", "agent", 1))
         add_process(seeking->pids, ground->agent);
     if (seeking->agents)

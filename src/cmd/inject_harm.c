@@ -1,4 +1,4 @@
-/* The actions of `phalanx inject` that are no signals. */
+/* The actions of `phalanx inject` other than signals. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include "cmd/inject.h"
 #include "os/folder.h"
 
-/* Flips a few bits behind a shard's header (docs/formats/checkpoint.md): damage that only reading reveals. */
+/* Bits to flip after a shard's header (docs/formats/checkpoint.md): damage that only reading reveals. */
 enum { SHARD_HEADER = 64, FLIPS = 3 };
-/* A disk that has more than this free is not one that was made to be filled. */
+/* A disk with more free space than this was not made to be filled. */
 #define FILL_MAX ((uint64_t)2 << 30)
 enum { NOTE_MS = 1000, REPORT_MS = 5000, TURN_US = 20000, LOOK_AGAIN_TURNS = 10 };
 
@@ -50,7 +50,7 @@ static bool holds(const pid_list *pids, pid_t pid)
     return false;
 }
 
-/* A process of the group that is none of these; 0: there is none. */
+/* Returns a process of the group that is not in the list; 0 if there is none. */
 static pid_t stranger(const char *cgroup, const pid_list *pids)
 {
     char path[INJECT_PATH_MAX + 32];
@@ -83,7 +83,7 @@ int harm_cut(const struct ground *ground, const struct target *target, const str
     for (size_t i = 0; i < pids.len; i++)
         if (inject_cgroup_of(pids.items[i], path))
             add_path(&groups, path);
-    ground_processes(ground, target, &again); /* also processes that were born in the meantime */
+    ground_processes(ground, target, &again); /* includes processes started in the meantime */
     for (size_t i = 0; i < groups.len && rc == EXIT_OK; i++) {
         pid_t other = stranger(groups.items[i], &again);
         if (other) {
@@ -111,7 +111,7 @@ int harm_cut(const struct ground *ground, const struct target *target, const str
 
 /* --- checkpoints, disks, memory ------------------------------------------------------------------------- */
 
-/* The value of PHX_... in the environment of a rank's process; false: it has none. */
+/* Reads a variable PHX_... from the environment of a rank's process. Returns false if it is not set. */
 static bool variable_of(const struct ground *ground, const struct target *target, const char *name,
                         char ret_value[PATH_MAX])
 {
@@ -138,7 +138,7 @@ static bool variable_of(const struct ground *ground, const struct target *target
     return found;
 }
 
-/* The step of ".../step-40/attempt-0-rank-1.shard". */
+/* Returns the step in ".../step-40/attempt-0-rank-1.shard". */
 static int64_t step_of(const char *path)
 {
     const char *at = strstr(path, "/step-");
@@ -158,7 +158,7 @@ int harm_corrupt(struct ground *ground, const struct target *target, enum inject
     snprintf(pattern, sizeof pattern, memory ? "%s/rank-%lld.[01]" : "%s/step-*/attempt-*-rank-%lld.shard",
              folder, (long long)target->rank);
     if (glob(pattern, 0, NULL, &found) != 0)
-        return EXIT_NOT_FOUND; /* there is none yet */
+        return EXIT_NOT_FOUND; /* there is no checkpoint yet */
     int64_t newest = 0;
     for (size_t i = 0; i < found.gl_pathc; i++)
         newest = step_of(found.gl_pathv[i]) > newest ? step_of(found.gl_pathv[i]) : newest;
@@ -207,8 +207,8 @@ void harm_memory(const struct ground *ground, const char *machine)
 
 /* --- out of memory -------------------------------------------------------------------------------------- */
 
-/* A process in the task's control group that takes memory until the kernel kills one: another one, as this
- * cannot be chosen. */
+/* Takes memory in the task's control group until the kernel kills a process of the group. The kernel cannot
+ * choose this process. */
 static void eat(const char *procs)
 {
     char pid[16];
@@ -290,7 +290,7 @@ struct report {
     int64_t timeout_ms;
 };
 
-/* As a probe of this machine would. */
+/* Reports a fault to the agent, as a probe of this machine would. */
 static int tell_agent(const struct ground *ground, const struct report *report)
 {
     char path[AGENT_SOCKET_PATH_MAX + 1];
@@ -369,11 +369,12 @@ void harm_note(struct ground *ground, enum inject_action action, const target_li
                                   .chip = -1,
                                   .timeout_ms = NOTE_MS},
                  false) != EXIT_OK)
-            return; /* no answer: further requests would only take time */
+            return; /* no answer: further requests would only cost time */
     }
 }
 
-/* As a driver or a probe would name it: of the target's part, or of the machine's by number. */
+/* Writes the place of a fault in the form of drivers and probes: the target's part, or a part of the machine
+ * by number. */
 static void default_place(enum inject_action action, const struct target *target, int64_t number,
                           char ret_place[160])
 {

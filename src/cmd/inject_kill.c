@@ -1,8 +1,8 @@
-/* Signals of `phalanx inject`, and killing: a process counts as killed once it is seen to have ended.
+/* Signals and kills for `phalanx inject`. A process counts as killed once it is seen to have ended.
  *
- * Each victim is watched by a descriptor of the process itself, so no other that gets its number is taken
- * for it. When all have ended, the targets are looked at again: a process that began before the kill and
- * was missed is killed as well. One that began later is the restart that the kill was meant to cause. */
+ * Each victim is watched through a pidfd, so a process with a reused pid is not mistaken for it. When all
+ * have ended, the targets' processes are listed again. A process that began before the kill and was missed is
+ * killed as well; one that began later is the restart that the kill was meant to cause. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "cmd/inject.h"
 #include "cmd/processes.h"
 
-/* A process that SIGKILL has not ended by then waits in the kernel, or is frozen. */
+/* A process that has not ended this long after SIGKILL waits in the kernel, or is frozen. */
 #define END_WITHIN_NS (5 * NS_PER_SECOND)
 
 struct victim {
@@ -22,10 +22,10 @@ struct victim {
     struct process_facts facts;
 };
 struct killing {
-    VEC(struct victim) victims; /* that were sent the signal and may live */
-    uint64_t began;             /* none of the missed processes started later */
+    VEC(struct victim) victims; /* processes that were sent the signal and may still live */
+    uint64_t began;             /* missed processes started before this time */
     int64_t deadline_ns;
-    size_t ended, left; /* left: those that live on */
+    size_t ended, left; /* left: processes that survive */
 };
 
 /* --- signals -------------------------------------------------------------------------------------------- */
@@ -68,15 +68,15 @@ void inject_processes(const struct ground *ground, const target_list *targets, p
     vec_done(&some);
 }
 
-/* The power of a machine fails for all of its processes in one moment: none lives to see another one's end
- * and tell of it, or to make a new one. So they all stand still before the first is killed. */
+/* Stops all processes before the first is killed. When the power of a machine fails, all of its processes end
+ * at the same moment: none may see and report the end of another, or start a new process. */
 static int stop_all(const struct ground *ground, const target_list *targets, pid_list *pids)
 {
     size_t before;
     do {
         before = pids->len;
         if (inject_signal(pids, SIGSTOP) < 0) {
-            (void)inject_signal(pids, SIGCONT); /* the stopped ones go on */
+            (void)inject_signal(pids, SIGCONT); /* continues the stopped processes */
             return -1;
         }
         inject_processes(ground, targets, pids);
@@ -92,7 +92,7 @@ static void lives_on(struct killing *killing, const struct victim *victim, const
     killing->left++;
 }
 
-/* `again`: the process was not there at the first look, or was hit before. */
+/* Kills a process. `again`: it was not in the first list, or was hit before. */
 static void strike(struct killing *killing, pid_t pid, bool again)
 {
     struct victim victim = {.pid = pid, .watch = process_watch(pid)};
@@ -101,7 +101,7 @@ static void strike(struct killing *killing, pid_t pid, bool again)
         return;
     }
     if (victim.watch < 0 || !process_facts(pid, &victim.facts)) {
-        killing->ended += !again; /* the end of another took it along */
+        killing->ended += !again; /* the process has ended with another one */
     } else if (!again || victim.facts.started < killing->began) {
         if (kill(pid, SIGKILL) == 0 || errno == ESRCH) {
             vec_push(&killing->victims, victim);
@@ -134,9 +134,9 @@ static void await_all(struct killing *killing)
 
 enum { KILL_OTHERS = 1 << 0, KILL_AGENTS = 1 << 1 };
 
-/* Kills all processes but agents, then agents, as `whom` says; then the processes that were missed, until
- * none is left or one lives on. No end is waited for before the last of them has its signal: that is when
- * the machine's peers can see its death. */
+/* Kills the processes that `whom` selects, agents last; then the missed processes, until none is left or one
+ * survives. Does not wait for any end before the last process has its signal, because from then
+ * on the machine's peers can see its death. */
 static void kill_those(struct killing *killing, const struct ground *ground, const target_list *targets,
                        pid_list *pids, unsigned whom)
 {
@@ -161,13 +161,12 @@ int inject_kill(const struct ground *ground, const target_list *targets, struct 
     inject_processes(ground, targets, &pids);
     int rc = stop_all(ground, targets, &pids);
     for (size_t i = 0; i < targets->len && rc == 0 && pids.len; i++)
-        if (targets->items[i].kind == INJECT_MACHINE) /* now: later processes find nothing */
+        if (targets->items[i].kind == INJECT_MACHINE) /* cleared now: later processes find nothing */
             harm_memory(ground, targets->items[i].name);
     ret->at_ns = client_wall();
     killing.began = processes_now();
     killing.deadline_ns = client_clock() + END_WITHIN_NS;
-    bool ordered =
-        ground->where == GROUND_MACHINE; /* the agent tells of a process that lives on, if one does */
+    bool ordered = ground->where == GROUND_MACHINE; /* the agent reports processes that survive */
     if (rc == 0)
         kill_those(&killing, ground, targets, &pids, ordered ? KILL_OTHERS : KILL_OTHERS | KILL_AGENTS);
     if (ordered && killing.left)

@@ -1,14 +1,15 @@
 /* Carries out an order of the controller on this machine (docs/inject.md). The machine's agent has started
  * this program for it, in its state directory, as an errand; standard output is the answer.
  *
- * An order is carried out once. An agent that dies of an order gets it again from the controller when it
- * comes back, so each order leaves a mark, injections/NAME.done, before anything is done.
+ * An order is carried out once. If the order kills the agent, the controller sends it again after the agent
+ * has returned. Therefore each order first writes a mark, injections/NAME.done.
  *
- * A process of its own undoes a lasting injection. It outlives the order, and the agent too, which may be the
- * stopped process, so the next agent finds the injection in force and leaves it until its time. While such a
- * process lives, or the order is still carried out, the order's mark is locked. An injection is abandoned if
- * its mark is not locked, or if it is overdue: an agent undoes it (host/agent/injections.c). Whichever
- * process undoes an injection tells the agent, which ends the Fault that the controller opened. */
+ * A separate process undoes a lasting injection. It outlives the order, and the agent too, which may be the
+ * stopped process. The next agent finds the injection in force and leaves it until its time. While such a
+ * process lives, or the order is still being carried out, the order's mark is locked. An injection is
+ * abandoned if its mark is not locked, or if it is overdue: then an agent undoes it
+ * (host/agent/injections.c). The process that undoes an injection tells the agent, which ends the Fault that
+ * the controller opened. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +33,14 @@ enum { MARK_PATH_BYTES = sizeof FOLDER + ORDER_NAME_MAX + 16 };
 
 struct order {
     struct str name, action, object;
-    enum inject_action what, of; /* of: the action that is healed; INJECT_ACTIONS: not stated */
+    enum inject_action what, of; /* of: the action to heal; INJECT_ACTIONS: any */
     struct inject_how how;
     struct target target;
 };
 
-/* --- what is asked -------------------------------------------------------------------------------------- */
+/* --- the order ------------------------------------------------------------------------------------------ */
 
-/* Members that are no options of the action (inject_how_set). */
+/* Returns true for members of the order that are not options of its action (inject_how_set). */
 static bool is_own_member(struct str key)
 {
     return str_is(key, "action") || str_is(key, "object") || str_is(key, "rank") || str_is(key, "job") ||
@@ -90,7 +91,7 @@ static bool heals(const struct order *order)
     return str_is(order->action, "heal");
 }
 
-/* "all" and "abandoned" mean others (heal). */
+/* Returns true if the name may be an order's own: "all" and "abandoned" have another meaning (heal). */
 static bool is_order_name(struct str name)
 {
     return name.len > 0 && name.len < ORDER_NAME_MAX && !memchr(name.data, '/', name.len) &&
@@ -123,7 +124,7 @@ static int read_order(struct arena *arena, const struct order_options *options, 
     return rc < 0 ? rc : read_target(options, spec, ret, error);
 }
 
-/* Checks that no injection lasts for ever or without bound. */
+/* Checks that the injection has an end and stays within the limits. */
 static int check_limits(const struct ground *ground, const struct order *order, struct error *error)
 {
     record_list standing = {0};
@@ -145,7 +146,7 @@ static int check_limits(const struct ground *ground, const struct order *order, 
 
 /* --- marks ---------------------------------------------------------------------------------------------- */
 
-/* Removes marks that are so old that no controller asks about them any more. */
+/* Removes marks so old that no controller asks about them any longer. */
 static void drop_old_marks(void)
 {
     struct dirent *entry;
@@ -165,7 +166,8 @@ static void mark_path(struct str name, char ret_path[MARK_PATH_BYTES])
     snprintf(ret_path, MARK_PATH_BYTES, FOLDER "/" STR_FORMAT ".done", STR_ARG(name));
 }
 
-/* 1: it was there already; 0: made, and locked by this process and those that it forks. */
+/* Makes the order's mark, locked by this process and its children. Returns 0, 1 if the mark already exists,
+ * or an error. */
 static int make_mark(struct ground *ground, const struct order *order, struct error *error)
 {
     char path[MARK_PATH_BYTES];
@@ -179,7 +181,7 @@ static int make_mark(struct ground *ground, const struct order *order, struct er
     return flock(ground->mark, LOCK_EX | LOCK_NB) < 0 ? error_set_errno(error, errno, "locking %s", path) : 0;
 }
 
-/* Whether nothing undoes the injection in its time any more. */
+/* Returns true if no process will undo the injection in time. */
 static bool is_abandoned(const struct standing *one)
 {
     char path[MARK_PATH_BYTES];
@@ -195,7 +197,8 @@ static bool is_abandoned(const struct standing *one)
 
 /* --- undoing -------------------------------------------------------------------------------------------- */
 
-/* The controller's Fault of this name is over. False: the agent is not there to be told. */
+/* Reports to the agent that the controller's Fault of this name has ended. Returns false if no agent
+ * answers. */
 static bool tell_over(const struct ground *ground, const char *name, enum inject_action action)
 {
     char code[64], place[ORDER_NAME_MAX + 16], path[AGENT_SOCKET_PATH_MAX + 1];
@@ -212,7 +215,7 @@ static bool tell_over(const struct ground *ground, const char *name, enum inject
                        &error) != ERROR_UNAVAILABLE;
 }
 
-/* Reports that an injection is over. If there is no agent, keeps the report as injections/NAME.ACTION.over
+/* Reports that an injection has ended. If there is no agent, keeps the report as injections/NAME.ACTION.over
  * until there is one. */
 static void over(const struct ground *ground, const char *name, enum inject_action action)
 {
@@ -257,7 +260,7 @@ static void list_standing(const struct ground *ground, standing_list *ret)
     vec_done(&records);
 }
 
-/* Reports the injections that stood before and do not any more. */
+/* Reports the injections that were in force before and no longer are. */
 static void tell_gone(const struct ground *ground, const standing_list *before)
 {
     standing_list now = {0};
@@ -272,8 +275,8 @@ static void tell_gone(const struct ground *ground, const standing_list *before)
     vec_done(&now);
 }
 
-/* Does the name mean this injection? A name means the injections of one order, "all" all of them, and
- * "abandoned" those that no other process undoes. */
+/* Returns true if the name means this injection. The name of an order means its injections, "all" means all
+ * of them, and "abandoned" those that no other process undoes. */
 static bool is_meant(struct str name, const struct standing *one)
 {
     if (str_is(name, "abandoned"))
@@ -281,7 +284,7 @@ static bool is_meant(struct str name, const struct standing *one)
     return str_is(name, "all") || str_is(name, one->name);
 }
 
-/* How many; -1: not all of them could be. */
+/* Undoes the injections that the name means. Returns their number, or -1 if some could not be undone. */
 static int heal(struct ground *ground, struct str name)
 {
     standing_list before = {0};
@@ -295,7 +298,7 @@ static int heal(struct ground *ground, struct str name)
         if (!inject_standing_read(ground, records.items[i], &one) || !is_meant(name, &one))
             continue;
         int rc = inject_heal(ground, records.items[i]);
-        failed |= rc != EXIT_OK && rc != EXIT_NOT_FOUND; /* somebody else was first */
+        failed |= rc != EXIT_OK && rc != EXIT_NOT_FOUND; /* another process was first */
         count++;
     }
     tell_gone(ground, &before);
@@ -312,7 +315,7 @@ static int heal_order(struct ground *ground, const struct order *order)
     if (count < 0)
         return EXIT_FAILED;
     if (count == 0 && order->of < INJECT_ACTIONS && order->object.len < sizeof name) {
-        snprintf(name, sizeof name, STR_FORMAT, STR_ARG(order->object)); /* the Fault may have been left */
+        snprintf(name, sizeof name, STR_FORMAT, STR_ARG(order->object)); /* the Fault may still be open */
         over(ground, name, order->of);
     }
     printf("%d undone\n", count);
@@ -330,8 +333,8 @@ static bool still_stands(const struct ground *ground, struct str name)
     return any;
 }
 
-/* A process that sleeps until the time is over, and then undoes it. It leaves the errand's group, which ends
- * with the errand; a fork does not die with the agent. */
+/* Starts a process that sleeps until the injection's time has passed, and then undoes it. The process leaves
+ * the errand's group, which ends with the errand, and does not end with the agent. */
 static int keep(struct ground *ground, const struct order *order)
 {
     pid_t child = inject_keeper();
@@ -342,7 +345,7 @@ static int keep(struct ground *ground, const struct order *order)
         bool last = left_ns < NS_PER_SECOND;
         struct timespec rest = {!last, last ? left_ns : 0};
         nanosleep(&rest, NULL);
-        if (!still_stands(ground, order->name)) /* somebody else has undone it */
+        if (!still_stands(ground, order->name)) /* another process has undone it */
             _exit(EXIT_OK);
     }
     _exit(heal(ground, order->name) < 0 ? EXIT_FAILED : EXIT_OK);
@@ -363,7 +366,7 @@ static int carry_out(struct ground *ground, const struct order *order)
     if (done.records.len && keep(ground, order) != EXIT_OK)
         rc = EXIT_FAILED;
     if (rc != EXIT_OK)
-        (void)heal(ground, order->name); /* no injection stays that no process undoes */
+        (void)heal(ground, order->name); /* no injection may stay that no process will undo */
     tell_gone(ground, &before);          /* continued processes are no longer stopped */
     struct buf count BUF_CLEANUP = {0};
     put_count(&count, (int64_t)done.count, done.noun);

@@ -1,5 +1,5 @@
-/* Injections into a cluster that is reached by its API: an order to the agent of each machine that is hit
- * (core/react/injections.c), and its answer, which is an Event of the machine. */
+/* Injects into a cluster that is reached by its API: sends an order to the agent of each machine that is hit
+ * (core/react/injections.c), and waits for its answer, which is an Event of the machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "cmd/inject.h"
 
-/* As long as the controller waits for an agent, and a little more. */
+/* Somewhat longer than the controller waits for an agent. */
 #define PATIENCE_NS (30 * NS_PER_SECOND)
 
 /* An order that was sent and not yet answered. */
@@ -117,7 +117,7 @@ struct awaiting {
     int64_t until_ns;
 };
 
-/* "stop-1a2b3c4d: stop pod/default/train-w-0-1 for 5s by alice: 3 processes" */
+/* Takes an answer such as "stop-1a2b3c4d: stop pod/default/train-w-0-1 for 5s by alice: 3 processes". */
 static bool on_event(void *context, const char *type, const struct doc *event)
 {
     struct awaiting *awaiting = context;
@@ -137,7 +137,7 @@ static bool on_event(void *context, const char *type, const struct doc *event)
     return !all && client_clock() < awaiting->until_ns;
 }
 
-/* "3 processes" of the answer above; of the noun one: "process". */
+/* Reads "3 processes" from the answer above, and returns the singular noun: "process". */
 static struct str count_of(const struct buf *answer, int64_t *ret_count)
 {
     struct str text = buf_str(answer), number, noun;
@@ -208,7 +208,7 @@ int remote_do(struct ground *ground, enum inject_action action, const struct inj
     return rc == EXIT_OK ? answered : rc;
 }
 
-/* --- what stands ---------------------------------------------------------------------------------------- */
+/* --- injections in force -------------------------------------------------------------------------------- */
 
 static int heal_one(struct ground *ground, const struct remote_standing *standing, asked_list *asked)
 {
@@ -242,7 +242,7 @@ int remote_heal_run(struct ground *ground)
     return rc;
 }
 
-/* The open Faults that tell of an injection. */
+/* Lists the open Faults that report an injection. */
 static int list_faults(struct ground *ground, struct client_reply *ret, remote_list *ret_list)
 {
     int rc = client_get(&ground->client, STR("/apis/phalanx.dev/v1/faults"), ret);
@@ -263,7 +263,7 @@ static int list_faults(struct ground *ground, struct client_reply *ret, remote_l
     return rc;
 }
 
-/* Chooses the injections with the given names; `all`: all of them, and any that were ordered without a
+/* Chooses the injections with the given names. "all" means all of them, and those that were ordered without a
  * report, on any machine. */
 static int choose(struct ground *ground, const remote_list *standing, char **names, int count, bool all,
                   remote_list *chosen)

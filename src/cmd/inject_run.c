@@ -1,4 +1,4 @@
-/* phalanx inject run: a scenario against a cluster that runs. */
+/* phalanx inject run: runs a scenario against a running cluster. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ enum { FILE_BYTES_MAX = 1 << 20, LOOK_MS = 20 };
 struct pending {
     const struct scenario_step *step;
     uint32_t left;  /* repetitions */
-    int64_t due_ns; /* client_clock(); INT64_MAX: the one before is not done */
-    bool armed;     /* its moment has come, or its time is known */
+    int64_t due_ns; /* client_clock(); INT64_MAX: the previous step is not done */
+    bool armed;     /* its condition has occurred, or its time is known */
 };
 struct healing {
     int64_t record, due_ns; /* INT64_MAX: at the end */
@@ -109,8 +109,8 @@ static void note_fault(struct running *running, const struct scenario_step *step
     }
 }
 
-/* Orders to machines must not last for ever: an injection without a time of its own lasts as long as the
- * scenario may, and is undone at its end. */
+/* Returns the options of a step. Orders to machines must have an end: an injection without a time lasts as
+ * long as the scenario may, and is undone when the scenario ends. */
 static struct inject_how how_of(const struct running *running, const struct scenario_step *step)
 {
     struct inject_how how = step->how;
@@ -120,7 +120,7 @@ static struct inject_how how_of(const struct running *running, const struct scen
     return how;
 }
 
-/* Carries out a step. EXIT_NOT_FOUND: no object matches now. */
+/* Carries out a step. Returns EXIT_NOT_FOUND if no object matches now. */
 static int perform(struct running *running, const struct scenario_step *step)
 {
     target_list targets = {0};
@@ -162,7 +162,7 @@ static int try_step(struct running *running, struct pending *pending)
         return EXIT_OK;
     int rc = perform(running, step);
     if (rc == EXIT_NOT_FOUND || rc == EXIT_UNREACHABLE)
-        return EXIT_OK; /* between two attempts, say: it is asked again */
+        return EXIT_OK; /* for example between two attempts: the step is tried again */
     if (rc != EXIT_OK)
         return rc;
     int64_t jitter_ns = step->jitter_ns ? rng_range(&running->ground->rng, 0, step->jitter_ns) : 0;
@@ -211,7 +211,7 @@ static bool heals_later(const struct running *running)
     return false;
 }
 
-/* How many restarts have to be seen before it can be judged. */
+/* Returns the number of restarts that must be seen before the run can be judged. */
 static size_t awaited_restarts(const struct running *running)
 {
     size_t count = 0;
@@ -256,7 +256,7 @@ static int loop(struct running *running, bool *ret_timed_out)
         rc = EXIT_FAILED;
     int healed = heal_due(running, true);
     if (running->ground->where == GROUND_API)
-        (void)remote_heal_run(running->ground); /* unreachable machines undo it themselves in time */
+        (void)remote_heal_run(running->ground); /* unreachable machines undo their injections in time */
     return rc == EXIT_OK ? healed : rc;
 }
 
@@ -360,7 +360,7 @@ int inject_run(struct ground *ground, const struct run_options *options)
         rc = show(&running);
     else if (rc == EXIT_OK && (rc = loop(&running, &timed_out)) == EXIT_OK &&
              !job_watch_report(&running.watch, ground, running.seed, timed_out, options->json))
-        rc = EXIT_NOT_FOUND; /* 3: an expectation is broken */
+        rc = EXIT_NOT_FOUND; /* exit status 3: an expectation did not hold */
     job_watch_done(&running.watch);
     vec_done(&running.healings);
     mem_free(running.steps);

@@ -1,4 +1,4 @@
-/* Watches the job of a scenario's run, and checks whether the expected events came. */
+/* Watches the job of a scenario's run, and checks the scenario's expectations. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ void job_watch_done(struct job_watch *watch)
 
 /* --- processes ------------------------------------------------------------------------------------------ */
 
-/* When it was started, in ticks since the computer's start; 0: it is gone. */
+/* Returns when a process was started, in ticks since boot; 0 if it has ended. */
 static uint64_t start_of(pid_t pid)
 {
     char path[64], text[1024];
@@ -42,7 +42,7 @@ static uint64_t start_of(pid_t pid)
     if (file)
         fclose(file);
     text[len] = 0;
-    const char *at = strrchr(text, ')'); /* the name before may hold anything */
+    const char *at = strrchr(text, ')'); /* the name before it may contain any characters */
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     return at && text[0] ? strtoull(at, NULL, 10) : 0;
@@ -88,7 +88,8 @@ void job_watch_processes(const struct job_watch *watch, struct ground *ground, c
     vec_done(&pids);
 }
 
-/* The recovery from a fault is over as soon as a restart behind it has come to its next step. */
+/* Counts the survivors of each fault, once the recovery has ended: a restart after the fault has made a
+ * step. */
 static void check_survivors(struct job_watch *watch)
 {
     for (size_t i = 0; i < watch->faults.len; i++) {
@@ -120,7 +121,7 @@ static void take_restart(struct job_watch *watch, const struct doc *record)
                                 .stepped_ns = time_at(record, "steppedTime"),
                                 .step_at_fault = doc_number(record, "stepAtFault", -1),
                                 .resumed_from = doc_number(record, "resumedFrom", 0)};
-    if (seen.stepped_ns <= 0) /* it is not known yet */
+    if (seen.stepped_ns <= 0) /* the time is not known yet */
         seen.resumed_from = seen.step_at_fault;
     struct str cause = doc_text(record, "cause"), machine = doc_text(record, "machine");
     struct str rung = doc_text(record, "rung");
@@ -138,7 +139,7 @@ static void take_restart(struct job_watch *watch, const struct doc *record)
         watch->restarts.items[at] = seen;
 }
 
-/* Gets the JobSet "namespace/name"; false: no controller answers, or there is none. */
+/* Gets the JobSet "namespace/name". Returns false if there is none, or no controller answers. */
 static bool ask(struct ground *ground, struct str job, struct client_reply *ret)
 {
     struct str namespace_, name;
@@ -221,9 +222,9 @@ bool job_watch_recovered(const struct job_watch *watch)
     return stepped > 0;
 }
 
-/* --- what a fault cost ---------------------------------------------------------------------------------- */
+/* --- the cost of a fault -------------------------------------------------------------------------------- */
 
-/* The restart that a fault caused: the first that began behind it and before the next fault. */
+/* Returns the restart that a fault caused: the first one after it and before the next fault. */
 static const struct seen_restart *restart_of(const struct job_watch *watch, size_t number)
 {
     const struct done_fault *fault = &watch->faults.items[number];
@@ -238,8 +239,8 @@ static const struct seen_restart *restart_of(const struct job_watch *watch, size
     return found;
 }
 
-/* When all ranks made steps again after it: its own, or that of a later attempt into which it ran. 0: not
- * yet. */
+/* Returns when all ranks made steps again after a restart, in its own attempt or in a later one that followed
+ * it; 0 if not yet. */
 static int64_t stepped_after(const struct job_watch *watch, const struct seen_restart *restart)
 {
     int64_t best = 0;
@@ -313,7 +314,7 @@ static bool holds_recovered(struct judging *judging, const struct scenario_expec
             if (restart_of(watch, k) == one)
                 began_ns = watch->faults.items[k].at_ns;
         if (!stepped_ns && strcmp(watch->state, "Completed") == 0)
-            continue; /* it ended before the next record was written */
+            continue; /* the attempt ended before the next record was written */
         open |= !stepped_ns;
         if (stepped_ns && stepped_ns - began_ns > longest_ns)
             longest_ns = stepped_ns - began_ns;
@@ -338,7 +339,7 @@ static bool holds_survivors(struct judging *judging)
     return gone == 0 && looked > 0;
 }
 
-/* Matches "restart-process as attempt 2: ..." about this job since the run began. */
+/* Returns true for an event "restart-process as attempt 2: ..." about this job since the run began. */
 static bool decided(const struct job_watch *watch, const struct doc *event, struct str rung)
 {
     struct str message = doc_text(event, "message"), namespace_, name;
@@ -349,7 +350,7 @@ static bool decided(const struct job_watch *watch, const struct doc *event, stru
            message.len > rung.len && message.data[rung.len] == ' ';
 }
 
-/* Said by a restart's record, or by an event of the job. */
+/* Checks an expected rung, against the records of restarts and the events of the job. */
 static bool holds_rung(struct judging *judging, const struct scenario_expect *expect)
 {
     const struct job_watch *watch = judging->watch;

@@ -23,8 +23,8 @@
 #include "os/file.h"
 #include "os/folder.h"
 
-/* How long processes of a cluster whose `phalanx up` has ended may live, which is more than the usual grace
- * of a task; then they are killed. */
+/* How long processes of a cluster may live after the end of its `phalanx up`, before they are killed. Longer
+ * than the usual grace period of a task. */
 #define PATIENCE_NS (60 * NS_PER_SECOND)
 
 enum { PATH_BYTES = 4096 };
@@ -37,7 +37,7 @@ static void collect(void *context, pid_t pid)
     vec_push(pids, pid);
 }
 
-/* Waits for the end of one process. False: it was still there at the deadline. */
+/* Waits for the end of one process. Returns false if it still runs at the deadline. */
 static bool await_process(pid_t pid, int64_t deadline_ns)
 {
     int fd = process_watch(pid);
@@ -48,7 +48,8 @@ static bool await_process(pid_t pid, int64_t deadline_ns)
     return ended;
 }
 
-/* Waits for the end of all of them. `number` is sent to each that is found (0: nothing). */
+/* Waits for the end of all processes of the cluster, and sends the signal `number` (0: none) to each. Returns
+ * false if one still runs at the deadline. */
 static bool await_all(const char *data, int number, int64_t deadline_ns)
 {
     VEC(pid_t) pids = {0};
@@ -65,7 +66,7 @@ static bool await_all(const char *data, int number, int64_t deadline_ns)
     return gone;
 }
 
-/* --- what is removed ------------------------------------------------------------------------------ */
+/* --- cleaning up ---------------------------------------------------------------------------------- */
 
 bool keeper_memory(const char *data, char ret_path[64], struct error *error)
 {
@@ -87,7 +88,7 @@ bool keeper_groups(const char *data, char ret_own[INJECT_PATH_MAX], char ret_pat
     return true;
 }
 
-/* A group that still holds a dying process stays; the next cluster of this folder uses it. */
+/* Removes the control groups. A group with a dying process stays; the next cluster of this folder uses it. */
 static void remove_groups(const char *data)
 {
     char own[INJECT_PATH_MAX], groups[KEEPER_GROUPS_BYTES];
@@ -134,7 +135,7 @@ static int open_lock(const char *data, int flags)
     return fd;
 }
 
-/* The `phalanx up` that wrote it; 0: none lives. */
+/* Returns the `phalanx up` that wrote the lock file; 0 if it does not live. */
 static pid_t holder(int lock)
 {
     char text[32] = "";
@@ -163,7 +164,7 @@ static bool take(int lock, const char *data)
             return false;
         }
         remove_ready(data);
-        (void)take_lock(lock, LOCK_EX); /* the keeper of one that was killed is at work */
+        (void)take_lock(lock, LOCK_EX); /* the keeper of a killed `phalanx up` is cleaning up */
     }
     if (ftruncate(lock, 0) < 0 || dprintf(lock, "%d\n", (int)getpid()) < 0)
         say("%s/up.lock: %s", data, strerror(errno));
@@ -237,7 +238,7 @@ static void wake(int number)
     (void)number; /* flock() ends with EINTR */
 }
 
-/* Waits for the lock. False: the time ran out. */
+/* Waits for the lock. Returns false at the deadline. */
 static bool await_lock(int lock, int64_t deadline_ns)
 {
     struct sigaction action = {.sa_handler = wake};
@@ -246,7 +247,7 @@ static bool await_lock(int lock, int64_t deadline_ns)
         int64_t left_ns = deadline_ns - client_clock();
         if (left_ns <= 0)
             return flock(lock, LOCK_EX | LOCK_NB) == 0;
-        if (deadline_ns != INT64_MAX) { /* again each 100 ms: an alarm just before flock() would be lost */
+        if (deadline_ns != INT64_MAX) { /* repeats every 100 ms: an alarm just before flock() would be lost */
             struct itimerval timer = {.it_interval = {0, 100000},
                                       .it_value = {left_ns / NS_PER_SECOND,
                                                    left_ns % NS_PER_SECOND / NS_PER_US + 1}};
@@ -269,7 +270,7 @@ int keeper_down(const char *data, int64_t deadline_ns)
         return EXIT_FAILED;
     }
     bool gone = lock < 0 || taken || await_lock(lock, deadline_ns);
-    processes_of_cluster(data, collect, &pids); /* a keeper was killed too, or there was none */
+    processes_of_cluster(data, collect, &pids); /* in case the keeper was killed too, or there was none */
     bool any = (lock >= 0 && !taken) || pids.len > 0;
     vec_done(&pids);
     gone = gone && await_all(data, SIGTERM, deadline_ns);

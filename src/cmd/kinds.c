@@ -3,8 +3,8 @@
 #include "base/nearest.h"
 #include "cmd/client.h"
 
-/* Whether the row is a kind of its own on the command line. Where one is served in two versions, the first
- * row counts for names. */
+/* Returns true if the row is a kind on the command line. For a kind that is served in two versions, names
+ * mean the first row. */
 static bool is_ours(const struct resource *row)
 {
     return row->singular[0] && row->verbs & VERB_LIST;

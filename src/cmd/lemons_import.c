@@ -18,27 +18,27 @@ static const char *const field_names[FIELDS] = {"machine", "start", "end", "caus
 struct failure {
     struct str machine; /* in the file's text */
     int64_t start_ns, end_ns;
-    bool counts; /* of the hardware */
+    bool counts; /* a failure of hardware */
 };
 
 struct verdict {
     struct str machine;
     int64_t at_ns;
-    bool again; /* it failed again within the window */
+    bool again; /* the machine failed again within the window */
 };
 
 struct history {
     const char *path;
     struct arena text; /* fields */
     bool headed;       /* the first line names the columns */
-    uint8_t fields[COLUMNS_MAX]; /* `headed`: the field in each column; FIELDS: none of ours */
+    uint8_t fields[COLUMNS_MAX]; /* `headed`: the field in each column; FIELDS: an unknown one */
     struct fault_table *table;
     VEC(struct failure) failures;
-    VEC(struct verdict) verdicts; /* machines that became lemons, in time */
+    VEC(struct verdict) verdicts; /* machines that became lemons, by time */
     struct cluster cluster;       /* settings */
     struct lemon_history *lemons;
-    struct str_map out; /* machine -> struct failure: the newest that took it out of service */
-    size_t machines;    /* that the history names */
+    struct str_map out; /* machine -> struct failure: the newest that took the machine out of service */
+    size_t machines;    /* number of machines in the history */
 };
 
 static bool wrong(const struct history *history, uint32_t line, const char *field, struct str value,
@@ -50,7 +50,7 @@ static bool wrong(const struct history *history, uint32_t line, const char *fiel
 
 /* --- a line --------------------------------------------------------------------------------------------- */
 
-/* The next field of *rest; a quoted one may hold commas, and "" for a quote. */
+/* Takes the next field from *rest. A quoted field may contain commas, and "" for a quote. */
 static struct str next_field(struct arena *arena, struct str *rest)
 {
     struct str text = *rest, head, tail = {0};
@@ -111,7 +111,7 @@ static enum fault_domain domain_of_cause(const struct history *history, struct s
         {"undetermined", DOMAIN_UNKNOWN},
         {"unknown", DOMAIN_UNKNOWN},
         {"", DOMAIN_UNKNOWN},
-        /* Causes that name an act of people or controllers, which is no failure of the machine. */
+        /* Causes that are acts of people or controllers, and not failures of the machine. */
         {"injected", DOMAIN_USER},
         {"injection", DOMAIN_USER},
         {"drain", DOMAIN_USER},
@@ -178,7 +178,7 @@ static int by_start(const void *a, const void *b)
     return str_compare(x->machine, y->machine);
 }
 
-/* Takes the names of the columns from the first line; false: it is a failure already. */
+/* Reads the names of the columns from the first line. Returns false if that line is a failure already. */
 static bool read_heading(struct history *history, struct str line)
 {
     bool machine = false, start = false;
@@ -238,7 +238,7 @@ static int64_t window_ns(const struct history *history)
     return history->cluster.policy.lemons.window_days * LEMON_DAY_NS;
 }
 
-/* The machine fails at this stamp: confirms the verdicts that called it a lemon before. */
+/* Confirms the verdicts on this machine whose window includes this failure. */
 static void confirm(struct history *history, const struct failure *failure)
 {
     for (size_t i = 0; i < history->verdicts.len; i++) {
@@ -269,7 +269,7 @@ static void judge(struct history *history)
     }
 }
 
-/* --- what is said --------------------------------------------------------------------------------------- */
+/* --- output --------------------------------------------------------------------------------------------- */
 
 struct listing {
     struct history *history;
@@ -339,7 +339,7 @@ static void count_confirmed(const struct history *history, size_t *ret_judged, s
     }
 }
 
-/* Machines that were ever lemons. */
+/* Returns the number of machines that were ever lemons. */
 static size_t count_lemons(const struct history *history)
 {
     size_t count = 0;

@@ -1,5 +1,5 @@
-/* lemons_import.h - judges an imported history of failures as the controller judges its own
- * (core/lemon/lemon.h).
+/* lemons_import.h - finds lemon nodes in an imported history of failures, by the rules that the controller
+ * applies to its own (core/lemon/lemon.h).
  *
  * The file is CSV, a failure a line, in any order:
  *
@@ -8,18 +8,23 @@
  *      n-17,2026-03-09 22:10,,power supply,hardware
  *
  * A first line that begins with `machine,` is a heading. Times are RFC 3339, "YYYY-MM-DD[ HH:MM[:SS]]" in
- * UTC, or seconds since 1970; `end` may be empty. `domain` may be left out: the fault table gives that of a
- * code with a '/', a cause that is itself the name of a domain or of a kind that is not the machine's
- * (network, environment, human error, undetermined) is that, every other cause is the name of a part:
- * hardware. Failures of hardware count, each as one time out of service and one failed gang on several
- * machines; not so those that begin while the machine is out already.
+ * UTC, or seconds since 1970; `end` may be empty. If `domain` is left out, it follows from the cause:
+ *
+ *      a code with a '/'                                                   the domain in the fault table
+ *      the name of a domain, or of a kind that is not the machine's
+ *      (network, environment, human error, undetermined)                   that domain or kind
+ *      anything else                                                       the name of a part: hardware
+ *
+ * Only failures of hardware count: each as one period out of service and one failed gang on several machines.
+ * Failures that begin while the machine is already out of service do not count.
  */
 #ifndef PHX_CMD_LEMONS_IMPORT_H
 #define PHX_CMD_LEMONS_IMPORT_H
 
 #include <stdbool.h>
 
-/* `cluster_path` NULL: the default thresholds. Writes to stdout; returns the exit status. */
+/* Judges the history in the file `path` by the thresholds of the cluster file; NULL: the default thresholds.
+ * Prints to standard output; returns the exit status. */
 int lemons_import(const char *path, const char *cluster_path, bool all, bool json);
 
 #endif

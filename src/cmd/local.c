@@ -24,7 +24,8 @@ static bool is_ours(const char *folder, mode_t forbidden)
            !(info.st_mode & forbidden);
 }
 
-/* The folder of links in the place of this number. */
+/* Finds the folder of links in the place with this number; with `make` creates it. Returns false if it cannot
+ * be used. */
 static bool folder_of(int place, bool make, char path[PATH_MAX])
 {
     const char *base = place == 0 ? getenv("XDG_STATE_HOME") : place == 1 ? getenv("HOME") : "/tmp";
@@ -43,7 +44,8 @@ static bool folder_of(int place, bool make, char path[PATH_MAX])
     return is_ours(path, 022);
 }
 
-/* "HOST-ADDRESS:PORT" of a URL or ADDRESS:PORT; the wildcard address and localhost are 127.0.0.1. */
+/* Writes the name "HOST-ADDRESS:PORT" for a URL or ADDRESS:PORT; the wildcard address and localhost are
+ * 127.0.0.1. */
 static bool entry_of(const char *server, char name[ENTRY_BYTES])
 {
     static const char *const loopback[] = {"localhost", "0.0.0.0", "127.0.0.1"};
@@ -86,13 +88,13 @@ bool local_announce(const char *server, const char *kubeconfig)
         if (!folder_of(i, kubeconfig && !announced, folder) ||
             snprintf(path, sizeof path, "%s/%s", folder, name) >= PATH_MAX)
             continue;
-        (void)unlink(path); /* of a cluster that was killed: this one has its port now */
+        (void)unlink(path); /* left by a killed cluster, whose port this one has now */
         announced = announced || (kubeconfig && symlink(kubeconfig, path) == 0);
     }
     return announced;
 }
 
-/* Takes back the links of one folder that lead below `data`. */
+/* Removes the links of one folder that lead below `data`. */
 static void forget_in(const char *folder, const char *data)
 {
     DIR *links = opendir(folder);
@@ -120,7 +122,7 @@ bool local_others_reach(const char *path, char ret_why[PATH_MAX])
 {
     char real[PATH_MAX], barrier[PATH_MAX];
     if (!realpath(path, real) || !os_path_barrier(real, (uid_t)-1, (gid_t)-1, barrier))
-        return true; /* whatever is wrong with the path shows when it is used */
+        return true; /* a mistake in the path is reported when the path is used */
     int refused = os_mounts_refused();
     if (refused)
         snprintf(ret_why, PATH_MAX,

@@ -1,11 +1,11 @@
-/* local.h - clusters of `phalanx up` that commands of the same user find by themselves.
+/* local.h - lets commands find the clusters of `phalanx up` of the same user.
  *
- * For the time that it runs, `phalanx up` keeps a link to its credentials in a private folder of its user:
+ * While it runs, `phalanx up` keeps a link to its credentials in a private folder of its user:
  *
  *     $XDG_STATE_HOME/phalanx-up/HOST-ADDRESS:PORT -> DATA/access/local.kubeconfig
  *
- * or in ~/.local/state/phalanx-up, or, where there is no home, in /tmp/phalanx-up-UID. A folder of another
- * user, or that others may write, is not used.
+ * or in ~/.local/state/phalanx-up, or, without a home directory, in /tmp/phalanx-up-UID. A folder that
+ * belongs to another user or that others may write is not used.
  */
 #ifndef PHX_CMD_LOCAL_H
 #define PHX_CMD_LOCAL_H
@@ -13,17 +13,18 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* Finds the kubeconfig file of the running cluster whose API has this address: a URL or HOST:PORT. */
+/* Finds the kubeconfig file of the running cluster whose API has this address, a URL or HOST:PORT. Returns
+ * false if there is none. */
 bool local_find(const char *server, char ret_path[PATH_MAX]);
-/* Leaves a link to the kubeconfig file of the API at this address (NULL: none; earlier ones go). False: there
- * is none now. */
+/* Replaces the links for the API at this address by a link to `kubeconfig`; NULL: only removes them. Returns
+ * true if there is a link now. */
 bool local_announce(const char *server, const char *kubeconfig);
-/* Takes back the links to files of this folder. */
+/* Removes the links to files in the folder `data`. */
 void local_forget(const char *data);
 
-/* Can tasks of other users reach this path of root's? They can if every folder on the way lets others pass,
- * or if tasks may have mounts of their own, with which the agent bridges such folders (confine.c). If they
- * cannot, *ret_why says why, in half a sentence. */
+/* Returns true if tasks of other users can reach this path: every folder on the way lets others pass, or
+ * tasks may have their own mounts, with which the agent makes such folders accessible (confine.c). Otherwise
+ * ret_why receives the reason. */
 bool local_others_reach(const char *path, char ret_why[PATH_MAX]);
 
 #endif

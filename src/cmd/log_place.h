@@ -2,7 +2,7 @@
  * or etcd.
  *
  *     struct log_place place = {.path = argv[optind]};
- *     int rc = log_place_open(&place, &log, &error);           // read only, also while the controller runs
+ *     int rc = log_place_open(&place, &log, &error);           // read only, even while the controller runs
  *     ... log.close(log.context);
  *     log_place_done(&place);
  */
@@ -15,7 +15,7 @@
 #define LOG_PLACE_HELP                                                                                       \
     "  --encryption-key-file FILE   of a log that is encrypted (docs/access.md)\n" ETCD_PLACE_HELP
 
-/* For the lists of options of getopt_long. */
+/* Rows for the options of getopt_long. */
 /* clang-format off */
 #define LOG_PLACE_OPTIONS {"encryption-key-file", required_argument, NULL, 'k'}, ETCD_PLACE_OPTIONS
 /* clang-format on */
@@ -30,10 +30,11 @@ struct log_place {
 
 /* Takes an option's value, as etcd_place_option(). */
 bool log_place_option(struct log_place *place, int option, const char *value);
-/* Reads the keys of the log, if it has any; log_place_open does so itself. */
+/* Reads the keys of an encrypted log. log_place_open calls it; call it before log_place_open_etcd. */
 int log_place_keys(struct log_place *place, struct error *error);
-/* Opens the log for reading. The place must outlive it. ERROR_NOT_FOUND: there is none. */
+/* Opens the log for reading. The place must outlive the log. Returns ERROR_NOT_FOUND if there is no log. */
 int log_place_open(struct log_place *place, struct log_store *ret_log, struct error *error);
+/* Opens the log on etcd. The place must outlive the log. */
 int log_place_open_etcd(struct log_place *place, struct etcd_log **ret_log, struct error *error);
 void log_place_done(struct log_place *place);
 

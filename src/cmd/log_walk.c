@@ -27,7 +27,7 @@ int log_walk_begin(const struct log_store *log, const struct log_limits *limits,
 struct log_walk {
     controller_replay_step *seen;
     void *context;
-    uint64_t last, shown; /* of the log; at the bar's last move */
+    uint64_t last, shown; /* last record of the log; record shown last */
 };
 
 static void log_walk_step(void *context, struct core *core, const struct event *event,

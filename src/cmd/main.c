@@ -10,7 +10,7 @@
 #include "cmd/usage.h"
 #include "core/words/release.h"
 
-/* `phalanx` has the commands that need no more than plain HTTP; `phalanx-full` has the others: full.h. */
+/* `phalanx` has the commands that only need plain HTTP; `phalanx-full` has all (full.h). */
 #pragma weak cmd_agent
 #pragma weak cmd_apply
 #pragma weak cmd_certs
@@ -143,7 +143,8 @@ static int run(const struct command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* A reader that goes away (`phalanx get pods | head`) is an error value of write(), not a death. */
+    /* When the reader of a pipe ends (`phalanx get pods | head`), write() returns an error instead of a
+     * signal. */
     signal(SIGPIPE, SIG_IGN);
     full_begin(argv);
     if (argc < 2) {

@@ -24,7 +24,7 @@ struct listing {
 static const char *const columns[] = {"FILE", "STEP", "ATTEMPT", "RANK", "OF", "SIZE", "WHAT"};
 #define COLUMNS (sizeof columns / sizeof *columns)
 
-/* "rank-3.0", "peer-12.1": no other file ends so. */
+/* Returns true for "rank-3.0" and "peer-12.1"; no other file's name ends in a dot and digits. */
 static bool is_slot(const char *name, bool *ret_copy)
 {
     size_t len = strlen(name);

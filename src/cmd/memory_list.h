@@ -7,8 +7,8 @@
 
 #include "base/str.h"
 
-/* Prints the held steps, newest first, as a table or one JSON object. False: the folder holds none, and
- * nothing was printed. */
+/* Appends the held steps, newest first, as a table or one JSON object. Returns false, with nothing appended,
+ * if the folder contains none. */
 bool memory_list(const char *folder, bool json, struct buf *out);
 
 #endif

@@ -10,7 +10,7 @@ enum { WORDS_WIDTH = 44 };
 void span_text(double seconds, char text[SPAN_TEXT_MAX])
 {
     char short_text[24];
-    /* Days at most: a span that int64_t nanoseconds cannot hold is as good as for ever. */
+    /* Days are the largest unit: a span beyond int64_t nanoseconds is practically endless. */
     if (seconds == 0) {
         snprintf(text, SPAN_TEXT_MAX, "0 s");
     } else if (seconds > 9e9) {
@@ -44,7 +44,7 @@ int reply_end(struct model_answer *answer)
     return EXIT_OK;
 }
 
-/* A count, which has no digits behind the point, is an integer. */
+/* Writes a value. A value without digits after the point is a count, and an integer in JSON. */
 static void put_value(struct model_answer *answer, double value, int digits)
 {
     if (digits == 0 && value == floor(value) && fabs(value) < 1e15)
@@ -114,7 +114,7 @@ void reply_table(struct model_answer *answer, const char *key, const struct mode
         table_add(&answer->table, str_from(columns[i].head));
 }
 
-/* Before a cell: begins a row, and names the member. False: the cell is left out. */
+/* Begins a cell: begins a row if necessary, and names the member. Returns false if the cell is left out. */
 static bool cell_begin(struct model_answer *answer, bool exists)
 {
     const char *key = answer->columns[answer->at].key;

@@ -1,7 +1,7 @@
-/* model_asked.h - what `phalanx model` and its short form `phalanx ettr` are asked, and how they answer.
+/* model_asked.h - the options and the output of `phalanx model` and its short form `phalanx ettr`.
  *
- * One table (model_options.c) has all options: which actions take them, what values they have, and what
- * --help says. Actions read `given` and `value`; durations are seconds there.
+ * One table (model_options.c) has all options: the actions that take them, their values, and their help.
+ * Actions read `given` and `value`, in which durations are seconds.
  */
 #ifndef PHX_CMD_MODEL_ASKED_H
 #define PHX_CMD_MODEL_ASKED_H
@@ -61,11 +61,12 @@ struct model_asked {
 };
 
 void model_asked_default(struct model_asked *ret_asked);
-/* Rows for usage_option(), of the options that one of `actions` takes. */
+/* Returns the rows for usage_option(), of the options that one of `actions` takes. */
 const struct option *model_options(uint32_t actions);
-/* Takes an option that usage_option() has read, but for -h: EXIT_OK, or EXIT_USAGE after a message. */
+/* Takes any option that usage_option() has read, except -h. Returns EXIT_OK, or EXIT_USAGE after a
+ * message. */
 int model_take_option(struct model_asked *asked, int letter, const char *value);
-/* Says which option that was given is none of the action's, if any. */
+/* Returns false, after a message that names it, if an option was given that the action does not take. */
 bool model_options_fit(const struct model_asked *asked, const char *action_name);
 void model_options_help(struct buf *out, uint32_t actions);
 
@@ -73,7 +74,7 @@ void model_options_help(struct buf *out, uint32_t actions);
 
 enum { MODEL_COLUMNS_MAX = 10, MODEL_TEXT_COLUMNS = 100 };
 struct model_column {
-    const char *head, *key; /* of text and of JSON; key NULL: the column is text's alone */
+    const char *head, *key; /* name in text, and in JSON; key NULL: the column is not in JSON */
 };
 struct model_answer {
     bool json;
@@ -86,14 +87,14 @@ struct model_answer {
 };
 
 void reply_begin(struct model_answer *answer, bool json);
-int reply_end(struct model_answer *answer); /* prints all of it; returns EXIT_OK */
-/* A line "WORDS VALUE", or a member; of a value that does not exist (NaN, infinite) nothing. */
+int reply_end(struct model_answer *answer); /* prints the answer; returns EXIT_OK */
+/* Append a line "WORDS VALUE", or a member; nothing for a value that is NaN or infinite. */
 void reply_number(struct model_answer *answer, const char *key, const char *words, double value, int digits);
 void reply_span(struct model_answer *answer, const char *key, const char *words, double seconds);
-/* A line of text alone. */
+/* Appends a line of text; nothing in JSON. */
 void reply_text(struct model_answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void reply_gap(struct model_answer *answer); /* an empty line of text */
-/* A table, or an array of objects; cells come row by row. */
+void reply_gap(struct model_answer *answer); /* appends an empty line of text */
+/* Begins a table, or an array of objects; the cells follow row by row. */
 void reply_table(struct model_answer *answer, const char *key, const struct model_column *columns,
                  size_t count);
 void reply_cell(struct model_answer *answer, double value, int digits); /* NaN, infinite: "-", or absent */
@@ -102,7 +103,7 @@ void reply_cell_text(struct model_answer *answer, const char *text);
 void reply_table_end(struct model_answer *answer);
 
 enum { SPAN_TEXT_MAX = 32 };
-/* "12 ms", "6m54s", "2.46 h", "28.80 days": for people. */
+/* Formats a duration for people: "12 ms", "6m54s", "2.46 h", "28.80 days". */
 void span_text(double seconds, char text[SPAN_TEXT_MAX]);
 
 /* --- actions: each returns an exit status --------------------------------------------------------------- */
@@ -114,9 +115,9 @@ int model_run_mttf(struct model_asked *asked);
 int model_run_spares(struct model_asked *asked);
 int model_run_availability(struct model_asked *asked);
 
-/* Says what is wrong with the command line as a whole; returns EXIT_USAGE. */
+/* Prints a mistake in the command line as a whole; returns EXIT_USAGE. */
 int model_complain(const struct model_asked *asked, const char *what);
-/* Reads the machines of --machines or --gpus; 0: neither was given. */
+/* Returns the number of machines according to --machines or --gpus; 0 if neither was given. */
 double model_machines(const struct model_asked *asked);
 /* Fills the terms from the options. Returns EXIT_OK, or EXIT_USAGE after a message. The interval of `auto` is
  * 0, for the caller to decide. */

@@ -1,4 +1,4 @@
-/* phalanx model ettr and interval, and phalanx ettr: the share of its time that a job trains. */
+/* phalanx model ettr and interval, and phalanx ettr: computes the share of its time that a job trains. */
 #include <math.h>
 #include <stdio.h>
 
@@ -74,7 +74,7 @@ static void answer_short(struct model_answer *answer, const struct model_asked *
                          struct ettr_terms terms)
 {
     answer_job(answer, &terms);
-    if (terms.write_s > 0) { /* else: always */
+    if (terms.write_s > 0) { /* with 0, checkpoints can be made all the time */
         answer_best(answer, &terms);
         if (terms.interval_s == 0)
             terms.interval_s = ettr_best_interval(&terms);
@@ -148,7 +148,7 @@ static void answer_drawn(struct model_answer *answer, const struct model_asked *
     reply_number(answer, "drawnDeviation", "  standard error", drawn.deviation, 4);
 }
 
-/* Answers with the largest value that each term may have while the others stay. */
+/* Answers with the largest value that each term may have while the others are unchanged. */
 static void answer_limits(struct model_answer *answer, const struct model_asked *asked,
                           const struct ettr_terms *terms)
 {
@@ -224,7 +224,8 @@ static void answer_estimate(struct model_answer *answer, const struct ettr_terms
     reply_cell(answer, ettr_exact(&tried), 4);
 }
 
-/* Restarts of round times up to the longest that reaches the target, and the longest interval of each. */
+/* Answers with restarts of round times, up to the longest that reaches the target, and the longest interval
+ * for each. */
 static void answer_pairs(struct model_answer *answer, const struct ettr_terms *terms, double target)
 {
     static const struct model_column columns[] = {

@@ -1,4 +1,4 @@
-/* The options of phalanx model: which actions have them, what they take, and what --help says. */
+/* The options of phalanx model: the actions that have them, their values, and their help. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ enum {
 };
 
 struct option_row {
-    const char *name, *value; /* value: as --help names it; NULL: the option takes none */
+    const char *name, *value; /* value: its name in --help; NULL: the option takes none */
     uint32_t actions;
     enum takes takes;
     const char *wanted; /* "expected ..." */

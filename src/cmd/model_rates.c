@@ -1,4 +1,4 @@
-/* phalanx model mttf: how often jobs of each size fail, and how sure that is. */
+/* phalanx model mttf: computes how often jobs of each size fail, and the confidence in that. */
 #include <math.h>
 #include <stdio.h>
 
@@ -9,7 +9,8 @@
 
 enum { LOG_BYTES_MAX = 1 << 30 };
 
-/* A rate of failures of one machine, per 1,000 days; bounds NaN where it was given, not counted. */
+/* A rate of failures of one machine, per 1,000 days. The bounds are NaN if the rate was given rather than
+ * counted. */
 struct known_rate {
     double rate, low, high;
 };

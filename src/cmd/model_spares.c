@@ -1,4 +1,4 @@
-/* phalanx model spares and availability: whether a job or a slice has its machines. */
+/* phalanx model spares and availability: computes how often a job or a slice has all its machines. */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ static void answer_spares(struct model_answer *answer, const struct model_asked 
                                                   {"HAS ITS MACHINES", "share"},
                                                   {"WAITS, IN 30 DAYS", "waits"},
                                                   {"DRAWN", "drawn"}};
-    /* Nine rows around the answer. */
+    /* Shows about nine rows around the answer. */
     uint32_t step = enough / 20 + 1, last = enough + 3 * step;
     bool draws = asked->given[MODEL_TRIALS] && terms->machines + last <= SPARES_DRAWN_MAX;
     reply_gap(answer);
@@ -80,7 +80,7 @@ int model_run_spares(struct model_asked *asked)
 
 /* --- availability --------------------------------------------------------------------------------------- */
 
-/* The mean repair with which a host of this rate is up so often. */
+/* Returns the mean repair time with which a host of this failure rate is up with probability `host_up`. */
 static double repair_for(const struct model_asked *asked, double host_up)
 {
     if (!asked->given[MODEL_RATE])

@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct waiting {
-    bool any_left; /* in the list that the watch began with */
+    bool any_left; /* in the first list */
     int64_t deadline_ns;
 };
 
@@ -35,7 +35,7 @@ static bool on_change(void *context, const char *type, const struct doc *object)
     if (strcmp(type, "ADDED") == 0)
         waiting->any_left = true;
     if (strcmp(type, "SYNCED") == 0)
-        return waiting->any_left; /* the last may have gone since it was asked for */
+        return waiting->any_left; /* the last pod may have ended since the list was read */
     return strcmp(type, "BEGIN") == 0 || strcmp(type, "ADDED") == 0 || client_clock() >= waiting->deadline_ns;
 }
 

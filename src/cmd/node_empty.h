@@ -1,12 +1,13 @@
-/* node_empty.h - waiting until no pod is left on a node, as `migrate --wait` and `drain` do. */
+/* node_empty.h - waits until no pod is left on a node, for `migrate --wait` and `drain`. */
 #ifndef PHX_CMD_NODE_EMPTY_H
 #define PHX_CMD_NODE_EMPTY_H
 
 #include "cmd/client.h"
 
-/* "fieldSelector=...": the pods on the node that have not ended. */
+/* Appends the query "fieldSelector=..." for the pods on the node that have not ended. */
 void node_pods_query(struct buf *out, struct str machine);
-/* Follows the pods of the node until none is left, and says so. EXIT_TIMEOUT: some were at `deadline_ns`. */
+/* Watches the pods of the node until none is left, and prints that. Returns EXIT_TIMEOUT if some are left at
+ * `deadline_ns`. */
 int node_wait_empty(struct client *client, struct str machine, int64_t deadline_ns);
 /* Returns NAME of "NAME", or of "node/NAME" with any name of the kind, as `get -o name` prints it. */
 struct str node_named(const char *text);

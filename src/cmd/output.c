@@ -60,7 +60,7 @@ bool output_colors(void)
     return output_is_terminal() && (!off || !*off) && (!term || strcmp(term, "dumb") != 0);
 }
 
-/* The escape sequence that color_of or color_end made and that begins here: its length; 0: there is none. */
+/* Returns the length of the escape sequence of color_of or color_end that begins here; 0 if there is none. */
 static size_t color_at(const char *text, size_t len)
 {
     static const char *const made[] = {COLOR_GOOD, COLOR_BAD, COLOR_WAITING, COLOR_END};
@@ -180,7 +180,7 @@ double doc_real(const struct doc *node, double fallback)
 
 /* --- tables ------------------------------------------------------------------------------------ */
 
-/* Columns on the screen: characters, not bytes. */
+/* Returns the width of a text on the screen: its characters, not its bytes. */
 static size_t shown_width(struct str text)
 {
     size_t width = 0;
@@ -194,7 +194,7 @@ void table_add(struct text_table *table, struct str cell)
     CHECK(table->columns && table->columns <= TABLE_COLUMNS_MAX);
     size_t column = table->cells.len % table->columns;
     char *text = arena_strdup(&table->arena, cell);
-    for (size_t i = 0; i < cell.len; i++) /* a row is a line, whatever its cells hold */
+    for (size_t i = 0; i < cell.len; i++) /* a row is one line, so cells contain no line breaks */
         text[i] = text[i] == '\n' || text[i] == '\t' || text[i] == '\r' ? ' ' : text[i];
     size_t width = shown_width(cell);
     if (width > table->width[column])

@@ -20,8 +20,8 @@
 
 enum { LINE_BYTES = 16384 };
 
-/* Reads the head of /proc/PID/NAME, as much as fits, and ends it with a zero byte. Returns its bytes, or -1
- * if the file cannot be opened: the process is gone. */
+/* Reads the head of /proc/PID/NAME, as much as fits, and terminates it by a NUL. Returns its length, or -1 if
+ * the file cannot be opened, because the process has ended. */
 static ssize_t read_proc(const char *pid, const char *name, char *ret_text, size_t size)
 {
     char path[64];
@@ -36,14 +36,14 @@ static ssize_t read_proc(const char *pid, const char *name, char *ret_text, size
     return got;
 }
 
-/* The words of a command line, each ended by a zero byte; returns how many bytes they are. */
+/* Reads the words of a command line, each terminated by a NUL. Returns their length in bytes. */
 static size_t command_line(const char *pid, char ret_line[LINE_BYTES])
 {
     ssize_t got = read_proc(pid, "cmdline", ret_line, LINE_BYTES);
     return got > 0 ? (size_t)got : 0;
 }
 
-/* Is one of the words of the process's command line `state`? */
+/* Returns true if one of the words of the process's command line is `state`. */
 static bool names_it(const char *pid, const char *state)
 {
     char line[LINE_BYTES];
@@ -54,7 +54,8 @@ static bool names_it(const char *pid, const char *state)
     return false;
 }
 
-/* Is the process dead, or killed and about to die? On a busy computer dying can take long. */
+/* Returns true if the process has ended, or has been killed and is about to end, which can take long on a
+ * busy computer. */
 static bool is_dying(const char *pid)
 {
     char text[8192];
@@ -66,10 +67,11 @@ static bool is_dying(const char *pid)
         if (at && strtoull(at + strlen(pending[i]), NULL, 16) >> (SIGKILL - 1) & 1)
             return true;
     }
-    return strstr(text, "\nVmSize:") == NULL; /* its memory is gone */
+    return strstr(text, "\nVmSize:") == NULL; /* its memory is already released */
 }
 
-/* By the folders themselves, not their names: the name of one in another mount namespace begins elsewhere. */
+/* Returns true if the process's working directory is below `state`. Compares folders rather than names, which
+ * differ between mount namespaces. */
 static bool works_below(const char *pid, const char *state)
 {
     enum { DEPTH_MAX = 64 };
@@ -112,7 +114,8 @@ void processes_visit(const char *state, void (*visit)(void *context, pid_t pid),
         closedir(proc);
 }
 
-/* "phalanx controller" and "phalanx agent" that name the folder, or something in it. */
+/* Returns true for a "phalanx controller" or "phalanx agent" whose command line names the folder or a path in
+ * it. */
 static bool serves(const char *line, size_t len, const char *data)
 {
     size_t at = strlen(line) + 1;
@@ -169,7 +172,7 @@ bool process_facts(pid_t pid, struct process_facts *ret)
     snprintf(number, sizeof(number), "%d", (int)pid);
     if (read_proc(number, "stat", text, sizeof(text)) < 0)
         return false;
-    const char *open_at = strchr(text, '('), *close_at = strrchr(text, ')'); /* a name may have both in it */
+    const char *open_at = strchr(text, '('), *close_at = strrchr(text, ')'); /* a name may contain both */
     long parent;
     unsigned long long started;
     struct process_facts facts = {0};

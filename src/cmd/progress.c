@@ -43,8 +43,8 @@ static void take_metrics(struct progress_row *row, const struct doc *metrics)
                    STR_ARG(metrics->object.members[i].key), doc_real(metrics->object.members[i].value, 0));
 }
 
-/* Formats what is known so far: "restart 1: MachineLost on m-3 at step 420, resumed from step 400, next step
- * after 98 ms". */
+/* Formats the known facts of the newest restart: "restart 1: MachineLost on m-3 at step 420, resumed from
+ * step 400, next step after 98 ms". */
 static void take_restart(struct progress_row *row, const struct doc *restarts)
 {
     const struct doc *newest = doc_at(restarts, doc_len(restarts) ? doc_len(restarts) - 1 : 0);
@@ -124,7 +124,7 @@ static void add_bar(struct buf *out, const struct progress_view *view, const str
     buf_printf(out, "%*s]", width - cells, "");
 }
 
-/* Seconds; -1: unknown. */
+/* Returns the remaining time in seconds; -1 if it is not known. */
 static int64_t eta_of(const struct progress_row *row)
 {
     if (row->finished || row->rate <= 0 || row->step < 0 || row->total <= 0)
@@ -158,7 +158,7 @@ static const enum fact least_first[] = {FACT_CHECKPOINT, FACT_ATTEMPT, FACT_METR
 enum { FACTS_OPTIONAL = sizeof least_first / sizeof *least_first };
 
 struct facts {
-    char text[FACTS][FACT_BYTES]; /* empty: not known, or no room */
+    char text[FACTS][FACT_BYTES]; /* empty: not known, or left out */
 };
 
 static void take_seconds(char *text, const char *name, int64_t seconds)
@@ -239,14 +239,15 @@ static void draw_row(struct buf *out, const struct progress_view *view, const st
     }
 }
 
-/* A restart, and once more from where it went on. */
+/* Returns true if the newest restart must be printed: once, and again when the step that it resumed from is
+ * known. */
 static bool has_news(const struct progress_row *row)
 {
     return row->last_event.len > 0 &&
            (row->restarts > row->restarts_shown || (row->resumed && !row->resumed_shown));
 }
 
-/* News above the live block. */
+/* Prints news above the live block. */
 static void add_news(struct buf *out, struct progress_row *row, int screen)
 {
     if (!has_news(row))
@@ -281,7 +282,7 @@ static void draw_live(struct progress_view *view, bool last)
     output_write(&out);
 }
 
-/* Without the time, which is always news. */
+/* Writes the row without the time, which always changes. */
 static void put_json(struct buf *out, const struct progress_row *row)
 {
     struct json_writer writer = {.out = out};

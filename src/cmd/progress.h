@@ -1,4 +1,5 @@
-/* progress.h - the progress of jobsets: a bar and facts each on a terminal, lines of text or JSON otherwise.
+/* progress.h - shows the progress of jobsets: a bar and facts for each on a terminal, lines of text or JSON
+ * otherwise.
  *
  * A line is never wider than the screen: the least useful facts are left out. The reason why a jobset waits
  * is below its line; restarts and failures are printed once, above the block.
@@ -18,11 +19,11 @@ struct progress_row {
     struct buf why;
     struct buf last_event; /* newest restart, as printed */
     int64_t restarts_shown;
-    bool resumed, resumed_shown; /* from which step the newest restart went on is known; has been told */
+    bool resumed, resumed_shown; /* the step that the newest restart resumed from is known; was printed */
     bool finished, failed, gone;
     int64_t printed_ns;
-    struct buf printed;       /* the plain line that was printed last, */
-    struct str printed_state; /* and its state */
+    struct buf printed;       /* the plain line that was printed last */
+    struct str printed_state; /* the state in that line */
 };
 struct progress_view {
     VEC(struct progress_row *) rows;
@@ -32,14 +33,15 @@ struct progress_view {
     int64_t drawn_ns;
 };
 
-/* `json`: one JSON object a line whenever something is news, also on a terminal. */
+/* Initialises a view. With `json` it prints a JSON object a line for each change, even on a terminal. */
 void progress_begin(struct progress_view *view, bool json);
-/* Takes a JobSet as the API shows it; `gone`: it was deleted. */
+/* Takes a JobSet in the form of the API; `gone` means that it was deleted. */
 void progress_take(struct progress_view *view, const struct doc *jobset, bool gone);
-/* Draws the live block (terminal), or prints the lines that are news (otherwise, at most one a second and
- * jobset). */
+/* Draws the live block on a terminal. Otherwise prints the lines that have changed, at most one a second for
+ * each jobset. `last`: no drawing follows. */
 void progress_draw(struct progress_view *view, bool last);
-/* After the last drawing: why a jobset failed, from its object read alone. */
+/* Prints why a jobset failed, from its object read alone; nothing if it has not failed. Call it after the
+ * last drawing. */
 void progress_failure(struct progress_view *view, const struct doc *jobset);
 void progress_done(struct progress_view *view);
 

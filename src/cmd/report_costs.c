@@ -206,8 +206,8 @@ static void put_table(struct buf *out, const struct doc *report)
 
 /* --- CSV -------------------------------------------------------------------------------------- */
 
-/* Names of objects and queues need no quotes: they are DNS labels. Rows of owners leave the columns of losses
- * and sizes empty, and the other way round. */
+/* Appends rows of owners. Names of objects and queues are DNS labels, so they need no quotes. Rows of owners
+ * leave the columns of losses and sizes empty, and vice versa. */
 static void put_rows(struct buf *out, const char *scope, const struct doc *item, const struct doc *owners)
 {
     struct str namespace_ = doc_text(item, "namespace"), name = doc_text(item, "name");
@@ -217,7 +217,8 @@ static void put_rows(struct buf *out, const char *scope, const struct doc *item,
                    doc_real(owners->object.members[i].value, 0));
 }
 
-/* A loss: its order as the name, the cause, the count, and the chip-seconds that are assumed to be lost. */
+/* Appends a row for each loss: its order as the name, the cause, the count, and the chip-seconds assumed to
+ * be lost. */
 static void put_loss_rows(struct buf *out, const struct doc *losses)
 {
     for (size_t i = 0; i < doc_len(losses); i++) {
@@ -235,7 +236,7 @@ static void put_cell(struct buf *out, const struct doc *number)
         buf_printf(out, "%.6f", doc_real(number, 0));
 }
 
-/* A size: a row of its exposure and MTTF, and one for the ends of each cause. */
+/* Appends for each size a row with its exposure and MTTF, and a row for the ends of each cause. */
 static void put_size_rows(struct buf *out, const struct doc *sizes)
 {
     for (size_t i = 0; i < doc_len(sizes); i++) {

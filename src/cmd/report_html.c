@@ -1,9 +1,11 @@
-/* report_html.c - the report as one HTML page: no script, no file besides it; figures are SVG in the page. */
+/* report_html.c - writes the report as one HTML page without scripts or other files; figures are SVG in the
+ * page. */
 #include "cmd/client.h"
 #include "cmd/report_costs.h"
 #include "doc/markup.h"
 
-/* Productive time is green, lost time red, preparation yellow, free chips grey or blue. */
+/* Returns the colour of an owner: productive time is green, lost time red, preparation yellow, free chips
+ * grey or blue. */
 static const char *owner_color(struct str owner)
 {
     static const struct {
@@ -39,7 +41,7 @@ static const char *owner_color(struct str owner)
     return "#8c959f";
 }
 
-/* One bar of all owners, `width` units long. */
+/* Appends a bar of all owners, `width` units long. */
 static void put_bar(struct buf *out, const struct doc *owners, double width, double height)
 {
     double all = report_sum(owners), at = 0;
@@ -73,7 +75,7 @@ static void put_legend(struct buf *out, const struct doc *owners)
 
 enum { MTTF_ROW = 22, MTTF_LEFT = 110, MTTF_WIDE = 440, MTTF_TEXT = 12 };
 
-/* Where a time is on the logarithmic scale from an hour to a year. */
+/* Returns the place of a time on the logarithmic scale from an hour to a year. */
 static double mttf_at(double seconds)
 {
     double hours = seconds / 3600, length = 1;
@@ -82,8 +84,8 @@ static double mttf_at(double seconds)
     return MTTF_LEFT + (length > MTTF_WIDE ? MTTF_WIDE : length);
 }
 
-/* A bar of the mean time, and a line from the lower bound to the upper one; without a failure the line has no
- * end. */
+/* Appends a bar for the mean time, and a line from the lower bound to the upper one; without a failure the
+ * line has no end. */
 static void put_mttf_row(struct buf *out, const struct doc *size, int y)
 {
     double mttf_s = doc_real(doc_get(size, "mttfSeconds"), 0);

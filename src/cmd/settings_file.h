@@ -5,8 +5,8 @@
 #include "doc/doc.h"
 #include "base/error.h"
 
-/* The one document of a YAML file of at most `bytes_max`, in `arena`; NULL: it has none. The error names the
- * file. */
+/* Reads the single document of a YAML file of at most `bytes_max` into `arena`; NULL: the file has none. The
+ * error names the file. */
 int settings_file_read(const char *path, size_t bytes_max, struct arena *arena, struct doc **ret_document,
                         struct error *error);
 

@@ -79,8 +79,8 @@ static int by_name(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* The largest world that a readable header names: a set of shards has one, but files may be in the wrong
- * place. */
+/* Sums up a set of shards. Its world is the largest in a readable header: all should be equal, but files may
+ * be in the wrong place. */
 static void count_set(const struct shards *shards, struct shard_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
@@ -89,7 +89,7 @@ static void count_set(const struct shards *shards, struct shard_set *set)
             set->world = shard->header.world;
         set->bytes += shard->damage ? 0 : shard->header.len;
     }
-    uint32_t next = 0; /* the rank that would come */
+    uint32_t next = 0; /* the next expected rank */
     for (size_t i = 0; i <= set->count; i++) {
         const struct shard *shard = i < set->count ? &shards->list.items[set->first + i] : NULL;
         if (shard && (shard->damage || shard->header.world != set->world))

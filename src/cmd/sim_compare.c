@@ -1,4 +1,4 @@
-/* sim_compare.c - a what-if: a base and what differs from it, side by side. */
+/* sim_compare.c - compares a base and a variant of it, side by side. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 
 enum { COMPARE_BASE, COMPARE_OTHER };
 
-/* The figure as the log saw it; NAN: a log does not tell. */
+/* Returns a figure as recorded in the log; NAN if a log does not have it. */
 static double compare_recorded(const struct history *history, const struct history_facts *facts,
                                enum study_figure figure)
 {

@@ -9,11 +9,11 @@ enum { SIM_LOG_GROUP_BYTES = 4 << 20, SIM_LOG_GROUP_RECORDS = 4096 };
 
 struct sim_log {
     struct store *store;
-    struct arena arena; /* bytes of the records that wait ... */
-    size_t bytes;       /* ... and how many */
+    struct arena arena; /* bytes of the waiting records */
+    size_t bytes;       /* number of these bytes */
     VEC(struct store_record) waiting;
     int rc;
-    struct error error; /* of the first append that failed; nothing is appended behind it */
+    struct error error; /* of the first append that failed; later records are dropped */
 };
 
 struct sim_log *sim_log_open(const char *path, struct error *error)

@@ -1,6 +1,7 @@
-/* sim_log.h - the log of a simulated controller in a file, as a real one keeps its own (host/store/store.h).
+/* sim_log.h - writes the log of a simulated controller to a file, as a real controller does
+ * (host/store/store.h).
  *
- *     struct sim_log *log = sim_log_open("sim.db", &error);   // a file that is not there yet
+ *     struct sim_log *log = sim_log_open("sim.db", &error);   // a file that does not exist yet
  *     options.keep = sim_log_keep, options.keep_context = log;
  *     simulation_run(&options, &outcome);
  *     int rc = sim_log_close(log, &error);                    // the first failure of all
@@ -14,10 +15,11 @@
 
 struct sim_log;
 
-/* ERROR_EXISTS: there is such a file already. NULL on failure. */
+/* Creates the file. Returns NULL on failure: ERROR_EXISTS if the file exists. */
 struct sim_log *sim_log_open(const char *path, struct error *error);
+/* Takes copies of records, for simulation_run(). The first failure to append drops all later records. */
 void sim_log_keep(void *log, const struct drive_record *records, size_t count);
-/* Appends what is left, and frees the log. */
+/* Appends the remaining records and frees the log. Returns the first failure. */
 int sim_log_close(struct sim_log *log, struct error *error);
 
 #endif

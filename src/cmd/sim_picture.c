@@ -1,4 +1,4 @@
-/* sim_picture.c - the figure of a simulation. */
+/* sim_picture.c - draws the figure of a simulation. */
 #include <math.h>
 
 #include "cmd/sim.h"

@@ -1,4 +1,4 @@
-/* sim_plan.c - what real machines need to tell the story of a scenario. */
+/* sim_plan.c - writes the documents with which real machines can reproduce a scenario. */
 #include <stdio.h>
 
 #include "cmd/sim.h"

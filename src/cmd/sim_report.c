@@ -1,4 +1,4 @@
-/* sim_report.c - the outcome of a simulation as tables, and as JSON. */
+/* sim_report.c - writes the outcome of a simulation as tables, and as JSON. */
 #include <math.h>
 #include <stdio.h>
 
@@ -219,7 +219,7 @@ static void report_json_bucket(struct json_writer *json, uint32_t chips,
     json_end_object(json);
 }
 
-/* The queues of the scenario; jobs of none have no name. */
+/* Writes the queues of the scenario; jobs without a queue have no name. */
 static void report_json_queues(struct json_writer *json, const struct sim_scenario *scenario,
                                const struct simulation_outcome *outcome)
 {

@@ -1,4 +1,4 @@
-/* sim_study.c - several seeds and sweeps as tables, as JSON and as a figure. */
+/* sim_study.c - writes studies of several seeds and sweeps as tables, as JSON and as a figure. */
 #include <math.h>
 #include <stdio.h>
 
@@ -115,7 +115,8 @@ static struct study_lines study_lines_of(const struct study *study)
     return lines;
 }
 
-/* ETTR at a place along the line, with its interval. Without a sweep places are seeds. */
+/* Returns the ETTR at a place along the line, with its confidence interval. Without a sweep, places are
+ * seeds. */
 static struct study_mean study_place(const struct study *study, struct study_lines lines, size_t line,
                                      size_t step)
 {

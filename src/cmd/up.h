@@ -1,10 +1,10 @@
-/* up.h - the parts of `phalanx up`: one controller, an agent for each machine and, if it is asked for, an
- * emulator for each machine's chips, watched over until a signal. Private to cmd_up.c and the files below.
+/* up.h - the parts of `phalanx up`: runs a controller, an agent for each machine and, with an option, an
+ * emulator of each machine's chips, until a signal. Private to cmd_up.c and the files below.
  *
  *   cmd_up.c        options, and the whole from beginning to end
- *   up_folders.c    folders, credentials, and the files that say where the cluster is
+ *   up_folders.c    folders, credentials, and the files that tell others where the cluster is
  *   up_start.c      the command lines of children, and their control groups
- *   up_watch.c      the loop: what happens when a child ends, and stopping
+ *   up_watch.c      the loop: restarts children that end, and stops the cluster
  *
  * Functions that return false or a status have printed the reason. One thread.
  */
@@ -20,7 +20,7 @@
 
 enum { PATH_BYTES = 4096, LONG_PATH_BYTES = PATH_BYTES + 512 };
 
-/* A command line that grows; zeroed it is empty, and it always ends with NULL. */
+/* A command line under construction. Begins as all zeros (empty), and always ends with NULL. */
 struct words {
     char *items[80];
     size_t len;
@@ -28,7 +28,7 @@ struct words {
 #define ADD_WORDS(line, list) words_add((line), (list), sizeof(list) / sizeof(*(list)))
 
 void words_add(struct words *line, const char *const *words, size_t count);
-void words_free(struct words *line); /* of a list that owns its words: frees them */
+void words_free(struct words *line); /* frees the words, of a list that owns them */
 
 struct up;
 struct child {
@@ -51,20 +51,20 @@ struct up {
     const char *checkpoint_store;                        /* NULL: none */
     const char *hooks;                                   /* NULL: the agents' default */
     const char *api_host;                                /* NULL: loopback names and addresses alone */
-    char default_cluster[PATH_BYTES + 64];               /* the file of the cluster that is built in */
+    char default_cluster[PATH_BYTES + 64];               /* file with the built-in cluster */
     char data[PATH_BYTES], self[PATH_BYTES];
-    char memory[64]; /* the agents' --memory-dir: goes with the cluster */
+    char memory[64]; /* the agents' --memory-dir, which is removed with the cluster */
     char own_group[INJECT_PATH_MAX], groups[KEEPER_GROUPS_BYTES]; /* control groups; empty: none */
     char api_at[128], agents_at[128];                             /* with the ports that were taken */
     const char *log_bytes, *log_files;                            /* options of the agents */
-    struct words to_agents, to_controller;                        /* options that are handed on; owned */
+    struct words to_agents, to_controller;                        /* options passed on; owned */
     int64_t revive_ns;
     enum { UP_FOUND, UP_SECURE, UP_INSECURE } access_mode; /* UP_FOUND: commands find the credentials */
     bool quiet, stopping, up;
     bool emulates_chips;
     bool task_user, root_tasks;  /* the options of these names were given */
-    bool bridges;                /* agents can lead tasks of other users past a closed folder */
-    mode_t way;                  /* of folders on the way to what tasks reach */
+    bool bridges;                /* agents can give tasks of other users access below a closed folder */
+    mode_t way;                  /* mode of the folders on the way to those that tasks use */
     char token[PKI_TOKEN_TEXT];  /* of this run, with UP_FOUND */
     char access[PATH_BYTES + 8]; /* the folder of credentials; see folder.h */
     int status;
@@ -80,32 +80,33 @@ void up_say(const struct up *up, const char *format, ...) __attribute__((format(
 
 /* --- up_folders.c --------------------------------------------------------------------------------------- */
 
-/* Decides how far others may walk into the cluster's folders. */
+/* Decides the mode of the cluster's folders on the way to those that tasks of other users need. */
 void up_choose_way(struct up *up);
 /* Makes the folders below `data`, and starts the keeper, which keeper_end() ends. */
 bool up_make_folders(struct up *up, const char *data);
 /* Makes credentials for the controller, the agents and the user; valid ones stay. */
 bool up_make_credentials(struct up *up);
-/* Puts a file of this user alone into the data folder. */
+/* Writes a file into the data folder that only this user may read. */
 void up_write_text(const struct up *up, const char *name, const char *text);
-/* Says where the API is: on standard error, in kubeconfig files and, last, in the file "ready". */
+/* Publishes the address of the API: on standard error, in kubeconfig files and, last, in the file "ready". */
 void up_announce(struct up *up);
 void up_remove_ready(const struct up *up);
 
 /* --- up_start.c ----------------------------------------------------------------------------------------- */
 
 void up_make_groups(struct up *up);
-/* Starts the child's program; up_child_ended() is called at its end. A failure stops the cluster. */
+/* Starts the child's program; up_child_ended() is called when it ends. A failure to start stops the
+ * cluster. */
 void up_start(struct child *child);
 
 /* --- up_watch.c ----------------------------------------------------------------------------------------- */
 
-/* Runs the cluster until a signal, or until it cannot go on; returns the exit status. */
+/* Runs the cluster until a signal or a fatal failure; returns the exit status. */
 int up_run(struct up *up);
 /* Ends all children, the controller last. A second call changes nothing. */
 void up_stop(struct up *up, int status);
 void up_child_ended(uv_process_t *process, int64_t status, int signal_number);
-/* Reads the ports from the controller's end of a pipe, which is the loop's from now on. */
+/* Reads the ports from a pipe to the controller. Takes the descriptor. */
 void up_read_ready(struct up *up, int fd);
 
 #endif

@@ -22,16 +22,18 @@ static bool failed(const char *path)
     return false;
 }
 
-/* Strangers pass through folders where tasks are other users. With --allow-root-tasks a task is another user
- * only if it asks to be: where agents can bridge a closed folder for it, folders are closed. */
+/* Lets other users pass through folders if tasks run as other users. With --allow-root-tasks a task runs as
+ * another user only if it requests that; if agents can bridge a closed folder for such tasks, folders are
+ * closed. */
 void up_choose_way(struct up *up)
 {
     up->bridges = up->bridges && (geteuid() != 0 || os_mounts_refused() == 0);
     up->way = up->root_tasks && !up->task_user && up->bridges ? 0700 : os_folder_way();
 }
 
-/* Makes the folder or takes one that is this user's alone. os_folder_own leaves it to the folder whether
- * others pass; here they do not where tasks are this user, and they do where nothing bridges the folder. */
+/* Makes the folder, or takes one that belongs to this user alone. os_folder_own does not change whether
+ * others may pass an existing folder. Here they may not if tasks run as this user, and they may if nothing
+ * bridges the folder. */
 static bool own_folder(const struct up *up, const char *path, char ret_real[PATH_BYTES])
 {
     struct error error;
@@ -65,8 +67,8 @@ static bool make_state_folder(const struct up *up)
     return false;
 }
 
-/* With a log that begins anew, this is another cluster than the one that machines' states may be left from,
- * as in a --state-dir that was kept. Machines here belong to the folder's cluster, whichever that is. */
+/* Lets the machines' states join this cluster. With a new log this is another cluster than the one that left
+ * the states, for example in a --state-dir that was kept. Machines in this folder belong to its cluster. */
 static void move_machines(const struct up *up)
 {
     char path[LONG_PATH_BYTES];
@@ -84,8 +86,8 @@ static void move_machines(const struct up *up)
         closedir(machines);
 }
 
-/* Makes the folder in memory that agents use. Agents would keep it for their next life; a cluster here
- * removes it when it ends. */
+/* Makes the folder in memory that agents use. Agents would keep it for their next start; `phalanx up` removes
+ * it when the cluster ends. */
 static void make_memory(struct up *up)
 {
     struct error error;
@@ -139,7 +141,7 @@ bool up_make_credentials(struct up *up)
     return rc == 0;
 }
 
-/* --- where the cluster is ------------------------------------------------------------------------------- */
+/* --- announcing the cluster ----------------------------------------------------------------------------- */
 
 void up_write_text(const struct up *up, const char *name, const char *text)
 {
@@ -159,8 +161,8 @@ static bool write_config(const struct up *up, const char *path, const struct fol
     return written;
 }
 
-/* Leaves the address and the token of this run where commands of this user look (local.h). A loopback address
- * is asked over plain HTTP, for which a command need not load libraries of TLS. */
+/* Writes the address and the token of this run to the place where commands of this user search (local.h). A
+ * loopback address is used over plain HTTP, so commands need not load TLS libraries. */
 static bool announce_locally(const struct up *up, const char *kubeconfig)
 {
     char url[256], path[PATH_BYTES + 64];

@@ -39,7 +39,7 @@ static bool spawn(struct child *child, char **argv, int ready_fd)
         .exit_cb = up_child_ended,
         .stdio = stdio,
         .stdio_count = ready_fd >= 0 ? 4 : 3,
-        .flags = UV_PROCESS_DETACHED, /* a terminal's Ctrl-C is ours to pass on */
+        .flags = UV_PROCESS_DETACHED, /* this process passes on a terminal's Ctrl-C */
     };
     child->process.data = child;
     int rc = uv_spawn(&up->loop, &child->process, &options);
@@ -55,8 +55,9 @@ static bool spawn(struct child *child, char **argv, int ready_fd)
 
 /* --- control groups ------------------------------------------------------------------------------------- */
 
-/* A machine has a control group of its own where we may make one, without limits, so that its network can be
- * cut (`phalanx inject partition`). Sockets belong to the group in which they were made. */
+/* Makes a control group for each machine, without limits, if this process may. With its own group, a
+ * machine's network can be cut (`phalanx inject partition`). Sockets belong to the group in which they were
+ * created. */
 void up_make_groups(struct up *up)
 {
     if (!keeper_groups(up->data, up->own_group, up->groups))
@@ -81,7 +82,7 @@ static bool enter_group(const char *group)
     return entered;
 }
 
-/* A child is born in the group of its parent. */
+/* Starts the child in its group: enters the group for the moment of the fork, because a child inherits it. */
 static void spawn_in_group(struct child *child, char **argv)
 {
     struct up *up = child->up;
@@ -95,7 +96,8 @@ static void spawn_in_group(struct child *child, char **argv)
 
 /* --- command lines -------------------------------------------------------------------------------------- */
 
-/* Options about what tasks are and what they see. The files of the controller lie beside the agents'. */
+/* Adds the options about the users and the isolation of tasks. The controller's files are next to the
+ * agents'. */
 static void add_isolation(const struct up *up, struct words *argv, char (*paths)[LONG_PATH_BYTES])
 {
     static const char *const hidden[HIDDEN] = {"access",     "kubeconfig", "log.db",  "log.db-wal",
@@ -197,7 +199,8 @@ static void start_controller(struct child *child)
     up_read_ready(up, pipes[0]);
 }
 
-/* The emulator of a machine's chips, if the cluster file says where these are and that they are emulated. */
+/* Starts the emulator of a machine's chips, if the cluster file says that the chips are emulated, and
+ * where. */
 static void start_chips(struct child *child)
 {
     ARENA_CLEANUP struct arena arena = {0};

@@ -8,7 +8,7 @@
 
 #include "cmd/processes.h"
 
-/* A machine is judged a moment after its agent's end: a kill of everything on it takes a moment too. */
+/* A machine is judged shortly after its agent's end, because killing all of its processes takes some time. */
 enum { RESTART_DELAY_MS = 20, CHIPS_DELAY_MS = 200, JUDGE_DELAY_MS = 20 };
 
 /* --- stopping ------------------------------------------------------------------------------------------- */
@@ -32,7 +32,8 @@ void up_stop(struct up *up, int status)
     for (size_t i = 0; i < up->cluster.machine_count; i++)
         if (up->chips[i].running)
             uv_process_kill(&up->chips[i].process, SIGTERM);
-    /* The controller goes last, so that the ends of tasks reach its log; on_exit sees to it. */
+    /* The controller is stopped last, by the exit of the last child, so that the ends of tasks reach its
+     * log. */
     if (up->running == (size_t)up->controller.running) {
         if (up->controller.running)
             uv_process_kill(&up->controller.process, SIGTERM);
@@ -46,7 +47,7 @@ static void on_signal(uv_signal_t *handle, int number)
     up_stop(handle->data, 0);
 }
 
-/* --- watching over -------------------------------------------------------------------------------------- */
+/* --- watching ------------------------------------------------------------------------------------------- */
 
 static bool machine_has_tasks(const struct up *up, const struct machine *machine)
 {
@@ -101,7 +102,7 @@ static void on_chips_exit(struct child *child, int64_t status, int signal_number
 {
     if (signal_number)
         restart_after(child, CHIPS_DELAY_MS * NS_PER_MS);
-    else /* it has printed the reason */
+    else /* the child has printed the reason */
         up_say(child->up, STR_FORMAT ": its chips are not emulated: status %lld",
                STR_ARG(child->machine->name), (long long)status);
 }
@@ -130,7 +131,7 @@ void up_child_ended(uv_process_t *process, int64_t status, int signal_number)
 
 /* --- the controller is ready ---------------------------------------------------------------------------- */
 
-/* The controller has announced its ports; the first time, starts the machines. */
+/* Takes the ports that the controller has announced; the first time, starts the machines. */
 static void controller_ready(struct up *up)
 {
     unsigned api_port, agent_port;
@@ -202,7 +203,7 @@ int up_run(struct up *up)
     int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction hangup;
     sigaction(SIGHUP, NULL, &hangup);
-    int count = hangup.sa_handler == SIG_IGN ? 2 : 3; /* nohup: it outlives its terminal */
+    int count = hangup.sa_handler == SIG_IGN ? 2 : 3; /* under nohup the cluster outlives its terminal */
     for (int i = 0; i < count; i++) {
         uv_signal_init(&up->loop, &up->signals[i]);
         up->signals[i].data = up;

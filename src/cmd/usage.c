@@ -22,7 +22,7 @@ const char *usage_command(void)
     return command;
 }
 
-/* The name in "--name=value". */
+/* Returns the name in "--name=value". */
 static struct str typed_name(const char *text)
 {
     struct str all = str_from(text), name, value;
@@ -55,7 +55,8 @@ static const struct option *option_of(const struct option *options, int letter)
     return NULL;
 }
 
-/* getopt has stepped over the wrong word, but for a letter within "-abc", which optopt names. */
+/* Prints the mistake in an option. getopt has advanced past the wrong word, except for a letter within
+ * "-abc", which optopt has. */
 static void say_wrong_option(int failure, const char *word, const struct option *options)
 {
     const struct option *known = optopt ? option_of(options, optopt) : NULL;
@@ -77,7 +78,7 @@ static void say_wrong_option(int failure, const char *word, const struct option 
 
 int usage_option(int argc, char **argv, const char *letters, const struct option *options, int *ret_index)
 {
-    char colon[LETTERS_MAX]; /* with the ':' that tells a missing value from an unknown option */
+    char colon[LETTERS_MAX]; /* with the ':' that distinguishes a missing value from an unknown option */
     int index = -1;
     bool ordered = letters[0] == '+';
     snprintf(colon, sizeof colon, "%s:%s", ordered ? "+" : "", letters + ordered);

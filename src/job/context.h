@@ -1,23 +1,23 @@
-/* context.h - the inside of a phx_context, and which file of the library does what.
+/* context.h - the inside of a phx_context, and what each file of the library does.
  *
  *     calls.c, checkpoint.c, join.c    the public functions, in the caller's thread
  *     rejoin.c                         from one attempt to the next within the process
- *     steps.c                          phx_run_steps, the loop that uses the public functions
+ *     steps.c                          phx_run_steps, a loop made of the public functions
  *     auto.c                           the checkpoint intervals of the loop when the program sets none
  *     notice.c                         the step at which all ranks save after a notice
  *     service.c                        the context's thread: polls all descriptors, runs the timers
  *     link.c                           the connection to the agent
  *     member.c                         this rank's messages to and from the coordinator
- *     coordinator.c                    rank 0's other side, to which all ranks connect, itself included
+ *     coordinator.c                    rank 0's part: all ranks connect to it, rank 0 included
  *     negotiate.c, restore_coordinator.c   both sides of the negotiation of the checkpoint to restore
  *     store.c                          slots that the agent moves to and from an object store
  *     keep.c                           checkpoints in memory, and the thread that seals them
  *     adopt.c                          moves a shard that came from elsewhere into a slot
  *     dump.c                           a dying checkpoint: survivors write the newest common state
- *     old_world.c                      reads the shards of another world, wherever they are
+ *     old_world.c                      reads the shards of another world from memory, peers or storage
  *     peer.c                           copies of checkpoints on other machines
- *     load.c                           fills regions from a checkpoint, also of another world
- *     import.c                         fills regions from a file of another program
+ *     load.c                           fills regions from a checkpoint, even one of another world
+ *     import.c                         fills regions from a safetensors file
  *     conn, rendezvous, shard, old_share, held, offer, plan, keys, machine, transfer, server, copies, pack,
  *     seal, regions, safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
  *
@@ -25,8 +25,8 @@
  * resolution. Sending never blocks, so callers send under the mutex too, and wake the thread only when a
  * socket did not take all bytes. Every event that a caller may wait for calls job_changed().
  *
- * Failure is sticky: every later call reports the first lost rank (or the fence, which beats it) until the
- * process goes on under the next attempt. The context's thread makes that change between two polls, when no
+ * Failure is sticky: every later call reports the first lost rank (or the fence, which takes precedence)
+ * until the process joins the next attempt. The context's thread makes that change between two polls, when no
  * caller waits for anything of the old attempt.
  */
 #ifndef PHX_JOB_CONTEXT_H
@@ -56,7 +56,7 @@
 #include "job/link/wire.h"
 #include "phalanx/phalanx.h"
 
-#define JOB_NEVER     INT64_MAX /* a time that doesn't come */
+#define JOB_NEVER     INT64_MAX /* as a deadline: none */
 #define JOB_SAVED_MAX 16        /* shards that may wait for their commit */
 
 struct job_coordinator;
@@ -82,8 +82,8 @@ enum link_state {
     LINK_READY,      /* WELCOME received */
 };
 
-/* How long a connection is kept whose other end owes an answer: it may have been lost with an agent or a
- * rank 0 that died, or a stranger may be there. Then the connection is made again, and waited for twice as
+/* How long a connection is kept while its other end owes an answer. The other end may have died, or may be a
+ * foreign process. After due_ns the connection is closed and made again, and the next wait is twice as
  * long. */
 struct job_patience {
     int64_t due_ns, limit_ns;
@@ -99,7 +99,7 @@ struct job_link {
 };
 
 enum member_link_state {
-    MEMBER_LINK_OFF,  /* this rank is the coordinator, or the gang is over */
+    MEMBER_LINK_OFF,  /* this rank is the coordinator, or the connection has ended */
     MEMBER_LINK_DOWN, /* connects at retry_ns */
     MEMBER_LINK_CONNECTING,
     MEMBER_LINK_CONNECTED, /* the coordinator's nonce is awaited */
@@ -142,7 +142,7 @@ struct job_dump_item {
 };
 #define DUMP_ITEM_SIZE (4 + OFFER_SIZE)
 
-/* The rank that gives one shard of a checkpoint of another world, and where it has the shard. */
+/* The rank that provides one shard of a checkpoint of another world, and where it has the shard. */
 struct job_part {
     uint32_t holder;
     struct offer offer;
@@ -157,7 +157,7 @@ struct job_old_world {
 
 /* The state of the negotiation of the checkpoint that all ranks restore (negotiate.c). */
 struct job_negotiation {
-    struct job_checkpoint_ref committed; /* the newest commit, as the table says */
+    struct job_checkpoint_ref committed; /* the newest commit according to the table of ranks */
     enum job_asked asked;
     uint32_t round; /* counts the sources that rank 0 has named, from 1 */
     struct offer source;
@@ -171,12 +171,12 @@ struct job_negotiation {
     struct job_dump_item *dump;
     size_t dump_count;
     uint64_t dumped;
-    uint8_t *data; /* the shard, fetched from elsewhere, while it has no slot; else NULL */
-    int readers;   /* calls that read `data` now */
+    uint8_t *data; /* the shard, fetched from another rank or storage, while it has no slot; else NULL */
+    int readers;   /* number of calls that are reading `data` */
     struct job_old_world old_world;
 };
 
-/* The way to the next attempt (rejoin.c). */
+/* The transition to the next attempt (rejoin.c). */
 struct job_rejoin {
     bool told; /* the agent has named an attempt, `to`, which this process has not joined */
     struct jobwire_rejoin to;
@@ -192,18 +192,18 @@ struct job_peer {
     bool used;      /* this process has sent copies, or will */
     bool looked;    /* `buddy` is known */
     uint32_t buddy; /* the rank that gets the copies; MACHINE_NONE: there is no other machine */
-    int sending;    /* the slot that goes to the buddy once it is sealed; -1: none */
-    bool any;       /* this attempt has sent a copy, the last one of `step` */
+    int sending;    /* the slot to send to the buddy once it is sealed; -1: none */
+    bool any;       /* this attempt has sent a copy; the last one is of `step` */
     uint64_t step;
-    uint64_t holds; /* of this attempt; every n-th goes to the buddy */
+    uint64_t holds; /* number of holds in this attempt; every n-th goes to the buddy */
     bool any_told;  /* for the step `told`, every rank has said whether its copy has arrived */
     uint64_t told;
     bool any_by_all; /* every rank's copy of the step `by_all` has arrived; none newer has */
     uint64_t by_all;
-    struct delta_history history; /* the thread's: copies that the buddy has received in this attempt */
-    struct pack *pack;            /* the thread's; NULL: copies are sent uncompressed */
+    struct delta_history history; /* copies that the buddy has received in this attempt; `thread` owns it */
+    struct pack *pack;            /* NULL: copies are sent uncompressed; `thread` owns it */
     bool unpacked;                /* this attempt cannot compress copies, for the reason in `notice` */
-    char notice[200];             /* emptied when it has been reported */
+    char notice[200];             /* emptied once it has been reported */
     pthread_t thread;
     bool thread_started;
     atomic_bool stop;
@@ -213,14 +213,14 @@ struct job_peer {
 struct job_save_agreement {
     bool running; /* phx_run_steps makes steps, and has made `made` */
     uint64_t made;
-    bool asked;  /* rank 0 has been asked for a step, or has already named one */
+    bool asked;  /* this rank has asked rank 0 for a step, or rank 0 has already named one */
     bool open;   /* rank 0 has named the step `at`, and this rank can save at it */
     bool agreed; /* every rank can save at the step `at` */
     uint64_t at;
     /* rank 0 only */
     bool under_way;   /* a step is named, and not every rank has saved at it */
     bool asking;      /* a step is named, and not every rank has answered */
-    bool again;       /* a rank that has saved at the step asks for another one */
+    bool again;       /* a rank that has saved at the step asks for another step */
     bool late;        /* a rank had already passed the named step */
     uint32_t answers; /* ranks that have answered the step named last */
     uint32_t saved;   /* ranks that have saved at it */
@@ -228,7 +228,8 @@ struct job_save_agreement {
     uint64_t margin;  /* how many steps ahead of `most` the step was named */
 };
 
-/* The program's function that makes a blocked collective return when the attempt is over (phx_loop.abort). */
+/* The program's function that makes a blocked collective return when the attempt has ended
+ * (phx_loop.abort). */
 struct job_abort {
     void (*call)(void *job);
     void *job;
@@ -265,7 +266,7 @@ struct job_keep {
     uint32_t by_all_count; /* how many steps of this attempt every rank has held */
     bool swept;            /* slots of ranks that have left this machine are deleted */
     struct job_peer peer;
-    struct phx_error failure; /* code not 0: sealing or storing failed, and no caller has been told yet */
+    struct phx_error failure; /* code not 0: sealing or storing failed, which no call has returned yet */
 };
 
 /* A transfer that the agent was asked to make. The request is repeated after each reconnect until it is
@@ -297,10 +298,10 @@ struct phx_context {
     /* ---- state ---- */
     bool stop;     /* the thread must end */
     bool welcomed; /* the agent has answered, or the program stands alone */
-    bool keyed;    /* `key` is this attempt's; nobody is talked to before */
+    bool keyed;    /* `key` is this attempt's; other ranks are not contacted before */
     uint8_t key[SEAL_KEY_SIZE];
     bool met;      /* the gang is whole */
-    int join_code; /* why joining failed; 0: it has not */
+    int join_code; /* the error with which joining failed; 0: none */
     char join_text[200];
     struct job_link link;
     struct job_member member;
@@ -310,14 +311,14 @@ struct phx_context {
     bool dumping; /* this attempt writes a dying checkpoint, and nothing else */
     struct job_negotiation negotiation;
     struct job_restore_coordinator *restore_coordinator; /* rank 0 only */
-    struct keys keys;                                    /* of all ranks, as far as known */
+    struct keys keys;                                    /* keys of all ranks that are known */
     bool keys_saved; /* this rank or a neighbour has saved them in the folder in memory */
 
     int failure; /* 0, PHX_ERROR_PEER, PHX_ERROR_REJOIN, PHX_ERROR_FENCED */
     struct job_rejoin rejoin;
     uint32_t lost_rank, left_rank;
     bool any_left;
-    bool leaving; /* in phx_leave: a connection that ends is no loss */
+    bool leaving; /* in phx_leave: the end of a connection is not a loss */
 
     uint64_t barrier_arrived, barrier_released;
     struct job_flight flight;
@@ -326,7 +327,7 @@ struct phx_context {
 
     struct jobwire_step step;
     bool step_known, step_dirty, step_timer;
-    bool from_known; /* step.first is settled: the attempt went on from the step before it */
+    bool from_known; /* step.first is settled: the attempt resumed from the step before it */
     int64_t step_sent_ns;
     struct job_pace pace;
 
@@ -347,47 +348,52 @@ struct phx_context {
     uint32_t drain_reason;
     int64_t drain_deadline_ns;
     struct jobwire_tables tables; /* number 0: none yet */
-    struct jobwire_routes routes; /* of this rank's chips; session 0: it has opened none */
+    struct jobwire_routes routes; /* of this rank's chips; session 0: no session was opened */
 };
 
 /* ---- service.c ---- */
 
 int64_t job_now_ns(void); /* monotonic */
 
-/* The time at which a timeout ends; JOB_NEVER for a negative one. */
+/* Returns the monotonic time at which a timeout ends; JOB_NEVER for a negative one. */
 int64_t job_deadline_ns(int64_t timeout_ms);
 
-void *job_service(void *ctx); /* the thread */
+void *job_service(void *ctx); /* the main function of the context's thread */
 /* Starts one of the context's threads unless *started. The thread blocks all signals; its owner joins it. */
 int job_thread_start(struct phx_context *ctx, void *(*serve)(void *ctx), pthread_t *thread, bool *started,
                      struct phx_error *error);
-void job_wake(struct phx_context *ctx);
-void job_changed(struct phx_context *ctx);
+void job_wake(struct phx_context *ctx);    /* makes the context's thread leave poll() */
+void job_changed(struct phx_context *ctx); /* wakes all callers in job_wait; mutex held */
 
-/* Waits, with the mutex held, for the next change; false when the deadline is over. The caller must look at
- * job_failure afterwards, because the attempt may have changed. */
+/* Waits for the next change. Returns false if the deadline has passed. Mutex held; released while it waits.
+ * The caller must check job_failure afterwards, because the attempt may have changed. */
 bool job_wait(struct phx_context *ctx, int64_t deadline_ns);
-/* As job_wait, for the code that changes the attempt: it does not count as a waiter. */
+/* As job_wait, for threads that a change of the attempt does not wait for. */
 bool job_wait_apart(struct phx_context *ctx, int64_t deadline_ns);
 
-/* 0, or the sticky failure described in *error. Mutex held. */
+/* Returns 0, or the sticky failure with its description in *error. Mutex held. */
 int job_failure(const struct phx_context *ctx, struct phx_error *error);
 
-/* A rank is lost: sticky failure, evidence to the agent. Mutex held, as for all below. */
+/* Records the loss of a rank: sets the sticky failure, and reports the loss to the agent and, on rank 0, to
+ * the other ranks. Does nothing for a rank that has left. Mutex held, as for all below but job_abort_set. */
 void job_lose(struct phx_context *ctx, uint32_t rank);
+/* Sets PHX_ERROR_FENCED as the sticky failure. */
 void job_fence(struct phx_context *ctx);
-/* The membership changes: sets the sticky failure of a process that can go on. */
+/* Sets PHX_ERROR_REJOIN as the sticky failure, unless another one is set: the membership changes. */
 void job_end_attempt(struct phx_context *ctx);
-/* Sets the function that the context's thread calls once for each failure, also for one that already stands.
- * NULL: none, and none runs when this returns. Must not be called from within that function. */
+/* Sets the function that the context's thread calls once for each failure, including the present one. NULL:
+ * none; the previous function no longer runs when this returns. Takes the mutex. Must not be called from
+ * within that function. */
 void job_abort_set(struct phx_context *ctx, void (*call)(void *job), void *job);
+/* Makes joining fail with this error; the first one counts. */
 void job_join_failed(struct phx_context *ctx, int code, const char *text);
+/* Records a commit; older ones than the newest known are ignored. */
 void job_committed(struct phx_context *ctx, uint64_t step, uint32_t attempt);
 
 /* Doubles a back-off up to its limit and returns the time of the next try. */
 int64_t job_backoff(int64_t *backoff_ns);
-void job_patience_begin(struct job_patience *patience); /* an answer is owed from now on */
-void job_patience_end(struct job_patience *patience);   /* it has come */
+void job_patience_begin(struct job_patience *patience); /* call it when an answer is owed */
+void job_patience_end(struct job_patience *patience);   /* call it when the answer has arrived */
 
 /* ---- join.c ---- */
 
@@ -398,12 +404,12 @@ int job_take_stock(struct phx_context *ctx, struct phx_error *error);
 
 /* ---- rejoin.c ---- */
 
-/* Takes the agent's order to go on under another attempt. Mutex held. */
+/* Takes the agent's order to join another attempt. Mutex held. */
 void job_rejoin_told(struct phx_context *ctx, const struct jobwire_rejoin *rejoin);
 /* Changes to the attempt that the agent has named. For the context's thread; mutex held. */
 void job_rejoin_change(struct phx_context *ctx);
-/* Waits until the deadline for the agent's order, and joins the attempt that it names. The gang has
- * join_ms to come together there; negative: until the deadline. Without the mutex. */
+/* Waits until the deadline for the agent's order, and joins the attempt that it names. The gang must then be
+ * whole within join_ms; negative: by the deadline. Without the mutex. */
 int job_rejoin(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms, struct phx_error *error);
 
 /* Repeats to the agent what phx_retry asked for. Mutex held. */
@@ -413,66 +419,79 @@ void job_rejoin_ask(struct phx_context *ctx);
 
 void job_save_agreement_notice(struct phx_context *ctx); /* this rank has a notice, or begins to make steps */
 void job_save_agreement_asked(struct phx_context *ctx);  /* rank 0: a member has a notice */
-/* Rank 0: a member answers the step that was named. */
+/* Rank 0: takes a member's answer to the named step. */
 void job_save_agreement_answered(struct phx_context *ctx, const struct rendezvous_message *message);
-/* Rank 0 has named a step, or says that all can save at it. */
+/* Takes rank 0's message that names a step, or that confirms the named step for all ranks. */
 void job_save_agreement_told(struct phx_context *ctx, const struct rendezvous_message *message);
 /* Called after `made` steps. *ret_save: all ranks save at this step. Waits while the step is being agreed.
  * Returns 0 or the failure. */
 int job_save_agreement_step(struct phx_context *ctx, uint64_t made, bool *ret_save, struct phx_error *error);
 
-/* ---- link.c ---- */
+/* ---- link.c ----
+ *
+ * The context's thread calls four functions of each connection around poll(): _events returns the events to
+ * poll for, _ready handles the events that have occurred, _timer returns the monotonic time at which _tick is
+ * due (JOB_NEVER: none). In this section and the next two the mutex is held, or no other thread runs. */
 
-void job_link_start(struct phx_context *ctx);
-void job_link_stop(struct phx_context *ctx);
+void job_link_start(struct phx_context *ctx); /* initialises the link, which then connects by its timer */
+void job_link_stop(struct phx_context *ctx);  /* closes the connection */
 short job_link_events(const struct phx_context *ctx);
-void job_link_ready(struct phx_context *ctx, short events); /* poll said so */
-int64_t job_link_timer(const struct phx_context *ctx);      /* when job_link_tick has something to do */
+void job_link_ready(struct phx_context *ctx, short events);
+int64_t job_link_timer(const struct phx_context *ctx);
 void job_link_tick(struct phx_context *ctx, int64_t now_ns);
-void job_link_join(struct phx_context *ctx); /* JOIN again: the attempt is another one */
-void job_link_step(struct phx_context *ctx); /* a new step is in ctx->step */
-void job_step_from(struct phx_context *ctx, uint64_t step); /* goes on from there; takes the mutex */
+void job_link_join(struct phx_context *ctx); /* sends JOIN for a new attempt */
+void job_link_step(struct phx_context *ctx); /* sends ctx->step, now or with the next heartbeat */
+/* calls.c: records that the attempt resumes from `step`. Takes the mutex. */
+void job_step_from(struct phx_context *ctx, uint64_t step);
+/* Sends a message if the agent has answered JOIN; otherwise drops it (WELCOME repeats what matters). */
 void job_link_send(struct phx_context *ctx, const struct jobwire_message *message);
-void job_link_leave(struct phx_context *ctx);
-/* slice.c: says which tables this rank's chips have loaded, if it ever opened a session of them. */
+void job_link_leave(struct phx_context *ctx); /* sends the last step and LEAVE */
+/* slice.c: reports which tables this rank's chips have loaded, if a session of them was ever opened. */
 void job_routes_say(struct phx_context *ctx);
-bool job_link_drained(const struct phx_context *ctx); /* everything, LEAVE included, is with the kernel */
+bool job_link_drained(const struct phx_context *ctx); /* the kernel has taken everything, LEAVE included */
 
 /* ---- member.c ---- */
 
 void job_member_start(struct phx_context *ctx);
 void job_member_stop(struct phx_context *ctx);
-void job_member_give_up(struct phx_context *ctx); /* tells the other side that the end is no loss */
+void job_member_give_up(struct phx_context *ctx); /* tells rank 0 that the end of the connection is no loss */
 short job_member_events(const struct phx_context *ctx);
 void job_member_ready(struct phx_context *ctx, short events);
 int64_t job_member_timer(const struct phx_context *ctx);
 void job_member_tick(struct phx_context *ctx, int64_t now_ns);
 
-/* To the coordinator, by its connection or directly on rank 0. */
+/* Sends a message to the coordinator: by the connection, or by a call on rank 0. */
 void job_member_send(struct phx_context *ctx, const struct rendezvous_message *message);
 
-/* From the coordinator, likewise. */
+/* Takes a message from the coordinator: from the connection, or by a call on rank 0. */
 void job_member_receive(struct phx_context *ctx, const struct rendezvous_message *message);
 
-/* Resolves the rendezvous; with the mutex held, which it gives up meanwhile. NULL: not now. */
+/* Resolves the rendezvous. Mutex held; released in the meantime. The caller frees the result (freeaddrinfo).
+ * Returns NULL if it cannot be resolved now. */
 struct addrinfo *job_resolve(struct phx_context *ctx);
 
 /* ---- coordinator.c ---- */
 
+/* Makes the coordinator of this attempt, which context.coordinator owns. Returns 0 or PHX_ERROR_MEMORY. */
 int job_coordinator_new(struct phx_context *ctx, struct phx_error *error);
 void job_coordinator_free(struct phx_context *ctx);
+/* Fills in the descriptors to poll, and returns their number, job_coordinator_poll_size; 0 without a
+ * coordinator. */
 size_t job_coordinator_poll_size(const struct phx_context *ctx);
 size_t job_coordinator_poll_fill(const struct phx_context *ctx, struct pollfd *fds);
 void job_coordinator_ready(struct phx_context *ctx, const struct pollfd *fds, size_t count);
 int64_t job_coordinator_timer(const struct phx_context *ctx);
 void job_coordinator_tick(struct phx_context *ctx, int64_t now_ns);
+/* Takes a message of a member. */
 void job_coordinator_receive(struct phx_context *ctx, uint32_t rank,
                              const struct rendezvous_message *message);
-void job_coordinator_announce(struct phx_context *ctx, uint16_t type, uint32_t rank); /* to all members */
+/* Send a message to all members, rank 0 included, or to one. _announce sends a type and a rank alone. */
+void job_coordinator_announce(struct phx_context *ctx, uint16_t type, uint32_t rank);
 void job_coordinator_broadcast(struct phx_context *ctx, const struct rendezvous_message *message);
 void job_coordinator_send(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message);
 bool job_coordinator_alone(const struct phx_context *ctx); /* no other member is connected */
-bool job_coordinator_missing(const struct phx_context *ctx, char *text, size_t cap); /* who hasn't joined */
+/* Writes the numbers of the ranks that have not joined into `text`; returns false if all have. */
+bool job_coordinator_missing(const struct phx_context *ctx, char *text, size_t cap);
 
 /* ---- keep.c ---- */
 
@@ -481,27 +500,29 @@ bool job_coordinator_missing(const struct phx_context *ctx, char *text, size_t c
 int job_keep_open(struct phx_context *ctx, bool make, struct phx_error *error);
 /* Returns the slot that holds the checkpoint; -1: no slot here does. */
 int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref *ref);
-/* Every rank holds `step` (by_all), or at least one could not. Mutex held. */
+/* Records that every rank holds `step` (by_all), or that at least one could not. Mutex held. */
 void job_keep_told(struct phx_context *ctx, uint64_t step, bool by_all);
 /* Ends the threads; open slots stay open. Without the mutex. */
 void job_keep_rest(struct phx_context *ctx);
 /* Begins a new attempt, after job_keep_rest and when ctx has its settings. Slots stay mapped if the rank is
  * the same. */
 void job_keep_renew(struct phx_context *ctx);
-/* Ends the threads and closes all slots. Without the mutex. */
+/* Ends the threads and closes all slots. `discard` also deletes them, and this rank's share of the folder's
+ * other files. Without the mutex. */
 void job_keep_stop(struct phx_context *ctx, bool discard);
 /* Holds the parts, of regions with this key (0: bytes), as `step`. `where`: PHX_IN_STORAGE and PHX_IN_PEER
- * name the tiers to which the slot is sent on. Without the mutex. */
+ * name the tiers to which the slot is then sent. Without the mutex. */
 int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
                   uint64_t key, unsigned where, struct phx_error *error);
-/* After the end of an attempt: holds the parts unless the rank holds a state as new, and tells no other
- * rank. Never overwrites a checkpoint that the gang may need. The next negotiation finds the slot
+/* After the end of an attempt: holds the parts, unless the rank already holds `step` or a newer one. Tells no
+ * other rank. Never overwrites a checkpoint that the gang may need. The next negotiation finds the slot
  * (negotiate.c). Ends the threads of this attempt. Without the mutex. */
 int job_keep_rescue(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
                     uint64_t key, struct phx_error *error);
 /* Waits until the newest held checkpoint is in storage too. Without the mutex. */
 int job_keep_stored(struct phx_context *ctx, struct phx_error *error);
-void job_keep_finish(struct phx_context *ctx); /* waits until no copy or write runs; mutex held */
+/* Waits until nothing is being sealed, stored or sent to a peer, or the attempt fails. Mutex held. */
+void job_keep_finish(struct phx_context *ctx);
 
 /* ---- retain.c ---- */
 
@@ -510,30 +531,33 @@ void job_retain(struct phx_context *ctx);
 
 /* ---- store.c: settings.store ---- */
 
-/* Has the agent store a sealed slot, waits, and reports it. Without the mutex. */
+/* Has the agent copy a sealed slot to the object store, waits, and reports the shard as saved. Without the
+ * mutex. */
 int job_store_put(struct phx_context *ctx, int slot, uint64_t step, struct phx_error *error);
-/* Has the agent bring the shard into a slot, which then holds it. PHX_ERROR_CORRUPT: it is missing or
- * damaged; PHX_ERROR_IO: the store can't be reached. Without the mutex; for the thread in phx_join. */
+/* Has the agent copy the shard from the store into a slot, which then holds it. Returns PHX_ERROR_CORRUPT if
+ * the shard is missing or damaged, PHX_ERROR_IO if the store cannot be reached. Without the mutex; for the
+ * thread in phx_join. */
 int job_store_fetch(struct phx_context *ctx, const struct job_checkpoint_ref *ref, struct phx_error *error);
-/* For a checkpoint of another world: brings this rank's share of its shards (the old ranks that are equal
- * to this rank modulo this world) into the machine's folder. *ret_offers: those shards, not verified; the
- * caller frees them. Returns 0 with a message that names their world; PHX_ERROR_CORRUPT: the checkpoint is
- * of this world, and a part is missing. Without the mutex; for the thread in phx_join. */
+/* For a checkpoint of another world: has the agent copy this rank's share of its shards (the old ranks that
+ * are equal to this rank modulo this world) into the machine's folder. *ret_offers receives those shards, not
+ * verified; the caller frees them. Returns 0 with a message that names their world; PHX_ERROR_CORRUPT: the
+ * checkpoint is of this world, and a part is missing. Without the mutex; for the thread in phx_join. */
 int job_store_share(struct phx_context *ctx, const struct job_checkpoint_ref *ref, struct offer **ret_offers,
                     size_t *ret_count, struct phx_error *error);
-/* Mutex held: the agent's answer; a new connection to it. */
+/* Takes the agent's answer. Mutex held. */
 void job_store_moved(struct phx_context *ctx, enum job_move_kind kind, const struct jobwire_moved *moved);
+/* Repeats the unanswered requests on a new connection to the agent. Mutex held. */
 void job_store_again(struct phx_context *ctx);
 
 /* ---- adopt.c: mutex held ---- */
 
-/* Fetches the shard from its holder into a slot that has memory for it and does not hold `older`; if there
- * is none, into negotiation.data. Without the mutex. */
+/* Fetches the shard from its holder into a slot that has memory for it and does not hold `older`; without
+ * such a slot, into negotiation.data. Without the mutex. */
 int job_adopt_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder,
                     const struct job_checkpoint_ref *older, struct phx_error *error);
 /* After the gang has agreed: moves negotiation.data into a slot, in a thread. */
 void job_adopt_start(struct phx_context *ctx);
-/* `change` 1: the caller reads negotiation.data without the mutex from now on; -1: no longer. */
+/* Counts the callers that read negotiation.data without the mutex: `change` is 1 before, -1 afterwards. */
 void job_adopt_read(struct phx_context *ctx, int change);
 
 /* ---- peer.c: mutex held, but for start and stop ---- */
@@ -545,12 +569,12 @@ void job_serve_stop(struct phx_context *ctx);
 struct transfer_self job_transfer_self(const struct phx_context *ctx);
 /* Fills in this rank's machine, rack, address and port. */
 void job_own_place(const struct phx_context *ctx, struct rendezvous_name *name);
-bool job_peer_exists(struct phx_context *ctx);                        /* there is another machine */
+bool job_peer_exists(struct phx_context *ctx);                        /* another machine can keep copies */
 int job_peer_start(struct phx_context *ctx, struct phx_error *error); /* the thread that sends */
 void job_peer_stop(struct phx_context *ctx);
-/* This rank's copy of `step` has arrived at its peer (there), or never will. */
+/* Reports that this rank's copy of `step` has arrived at its peer (there), or never will. */
 void job_peer_done(struct phx_context *ctx, uint64_t step, bool there);
-/* Every rank's copy of `step` has arrived (by_all), or at least one has not. */
+/* Records that every rank's copy of `step` has arrived (by_all), or that at least one has not. */
 void job_peer_told(struct phx_context *ctx, uint64_t step, bool by_all);
 
 /* ---- checkpoint.c ---- */
@@ -558,7 +582,7 @@ void job_peer_told(struct phx_context *ctx, uint64_t step, bool by_all);
 /* Records a durable shard and reports it until it is committed. Mutex held. */
 void job_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes);
 
-/* May this rank save `step` now? Mutex held. */
+/* Returns 0 if this rank may save `step` now. Mutex held. */
 int job_save_check(struct phx_context *ctx, uint64_t step, struct phx_error *error);
 /* Writes a sealed slot of this attempt to storage as it is, and reports it. Without the mutex. */
 int job_save_slot(struct phx_context *ctx, uint64_t step, const struct held_slot *slot,
@@ -576,42 +600,44 @@ int job_load(struct phx_context *ctx, const struct job_regions *regions, const u
 
 /* ---- negotiate.c: mutex held ---- */
 
-/* Is `ref` older than `than`? Both must be valid. */
+/* Returns true if `ref` is older than `than`. Both must be valid. */
 bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkpoint_ref *than);
 /* Begins the negotiation when the table of ranks arrives. `committed`: the newest commit. */
 void job_negotiate_start(struct phx_context *ctx, struct job_checkpoint_ref committed);
-/* Returns to the state before the table, for another attempt or the end. ctx->restore stays. */
+/* Resets the negotiation to its state before the table, for another attempt or the end. ctx->restore
+ * stays. */
 void job_negotiate_reset(struct phx_context *ctx);
-/* Returns an array [world] of numbers that are equal for ranks of one machine; the caller frees it. NULL: no
- * memory. */
+/* Returns an array [world] of numbers that are equal for ranks of one machine; the caller frees it. Returns
+ * NULL if there is no memory. */
 uint64_t *job_list_machines(const struct phx_context *ctx);
 /* Writes the value of a RENDEZVOUS_SOURCE message, by which rank 0 names a source; returns its length. */
 #define SOURCE_SIZE_MAX (OFFER_SIZE + 12)
 size_t job_negotiate_put_source(const struct offer *offer, const struct plan_choice *choice,
                                 uint8_t ret_bytes[SOURCE_SIZE_MAX]);
-void job_negotiate_answer(struct phx_context *ctx); /* reads a shard, without the mutex meanwhile */
+void job_negotiate_answer(struct phx_context *ctx); /* reads a shard; the mutex is released meanwhile */
 /* Fetches the whole data of an offer in memory from its holder. Without the mutex. */
 int job_negotiate_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t holder, uint8_t *to,
                         struct phx_error *error);
+/* Takes rank 0's messages of the negotiation: SOURCE, RESHARD, DUMP, AGREED. */
 void job_negotiate_told(struct phx_context *ctx, const struct rendezvous_message *message);
 /* The keys of all ranks (keys.h). */
 void job_keys_told_own(struct phx_context *ctx); /* sends this rank's key to the coordinator */
-void job_keys_asked(struct phx_context *ctx);    /* sends all that this rank knows to the coordinator */
+void job_keys_asked(struct phx_context *ctx);    /* sends all keys that this rank knows to the coordinator */
 void job_keys_told(struct phx_context *ctx,
-                   const struct rendezvous_message *message); /* takes all from the coordinator */
+                   const struct rendezvous_message *message); /* takes all keys from the coordinator */
 
 /* ---- old_world.c ---- */
 
 /* Takes the list of shards from rank 0's message. Mutex held. */
 void job_old_world_told(struct phx_context *ctx, const struct rendezvous_message *message);
-/* Verifies the shards that this rank gives, and answers rank 0. Mutex held, released while it reads. */
+/* Verifies the shards that this rank provides, and answers rank 0. Mutex held; released while it reads. */
 void job_old_world_answer(struct phx_context *ctx);
 void job_old_world_drop(struct job_old_world *old_world);
 size_t job_old_world_put(const struct job_part *part, uint8_t ret_bytes[PART_SIZE]);
-/* Is the shard of the other world's rank on another machine, or in storage? */
+/* Returns true if the shard of the other world's rank is on another machine or in storage. */
 bool job_old_world_far(const struct phx_context *ctx, uint32_t rank);
 /* Reads the first bytes of the shard's data, at most `cap`, not verified; *ret_len is the length of all
- * data. This and the next two: without the mutex, after the negotiation. */
+ * data. Call this and the next two functions without the mutex, after the negotiation. */
 int job_old_world_front(struct phx_context *ctx, uint32_t rank, uint8_t *buf, size_t cap, size_t *ret_got,
                         uint64_t *ret_len, struct phx_error *error);
 int job_old_world_length(struct phx_context *ctx, uint32_t rank, size_t *ret_len, struct phx_error *error);
@@ -622,24 +648,26 @@ int job_old_world_read(struct phx_context *ctx, uint32_t rank, uint8_t *buf, siz
 /* ---- dump.c: mutex held ---- */
 
 void job_dump_put(const struct job_dump_item *item, uint8_t ret_bytes[DUMP_ITEM_SIZE]);
-/* Takes from rank 0 the list of shards that this rank writes; false: the list is invalid, and joining has
- * failed. */
+/* Takes from rank 0 the list of shards that this rank must write. Returns false if the list is invalid:
+ * joining has then failed. */
 bool job_dump_told(struct phx_context *ctx, const struct rendezvous_message *message);
-void job_dump_answer(struct phx_context *ctx); /* writes it, without the mutex meanwhile */
-/* Ends a dying checkpoint: PHX_ERROR_REJOIN if it was written and reported (the process has no step to
- * make), PHX_ERROR_NONE with the reason if not. */
+void job_dump_answer(struct phx_context *ctx); /* writes the shards; the mutex is released meanwhile */
+/* Ends a dying checkpoint. Returns PHX_ERROR_REJOIN if the checkpoint was written and reported (the process
+ * then waits for its end), PHX_ERROR_NONE with the reason if not. */
 int job_dump_end(struct phx_context *ctx, struct phx_error *error);
 
 /* ---- restore_coordinator.c: rank 0; mutex held ---- */
 
-bool job_restore_coordinator_start(struct phx_context *ctx); /* false: no memory */
+bool job_restore_coordinator_start(struct phx_context *ctx); /* returns false if there is no memory */
 void job_restore_coordinator_stop(struct phx_context *ctx);
+/* Take a rank's messages: OFFERS, KEYS, ANSWER. */
 void job_restore_coordinator_offers(struct phx_context *ctx, uint32_t rank,
                                     const struct rendezvous_message *message);
 void job_restore_coordinator_keys(struct phx_context *ctx, uint32_t rank,
                                   const struct rendezvous_message *message);
 void job_restore_coordinator_answer(struct phx_context *ctx, uint32_t rank,
                                     const struct rendezvous_message *message);
+/* Takes the key of the regions that a rank has registered. */
 void job_restore_coordinator_key(struct phx_context *ctx, uint32_t rank, uint64_t key);
 
 #endif

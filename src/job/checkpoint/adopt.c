@@ -2,9 +2,10 @@
  * shard and holds no checkpoint to which the gang could go back, the shard is received into it directly; a
  * killed process leaves such slots to its replacement.
  *
- * Otherwise the shard is received into memory of this process, because making the pages of a new slot takes
- * longer than the transfer, and the gang is waiting. When all ranks have their shards, a thread of idle
- * priority copies it into a slot, so that it outlives this process; until then it is where it came from. */
+ * Otherwise the shard is received into memory of this process, because allocating the pages of a new slot
+ * takes longer than the transfer, and the gang is waiting. When all ranks have their shards, a thread of idle
+ * priority copies the shard into a slot, which outlives this process. Until then the shard also stays at its
+ * source. */
 #include "job/context.h"
 
 #include <sched.h>
@@ -25,9 +26,9 @@ static struct shard_header header_of(const struct offer *offer)
                                  .key = offer->key};
 }
 
-/* ---- on the way here ---- */
+/* ---- receiving ---- */
 
-/* negotiation.data; NULL: there is no memory. */
+/* Allocates negotiation.data and returns it, or NULL if there is no memory. */
 static uint8_t *make_room(struct phx_context *ctx, size_t len)
 {
     uint8_t **data = &ctx->negotiation.data;
@@ -68,7 +69,7 @@ int job_adopt_fetch(struct phx_context *ctx, const struct offer *offer, uint32_t
 
 /* ---- the copy into a slot, in the background ---- */
 
-/* Releases negotiation.data: from now on the shard is read from its slot. */
+/* Frees negotiation.data if a slot has the shard and no caller reads the data. */
 static void drop_data(struct phx_context *ctx)
 {
     struct job_negotiation *negotiation = &ctx->negotiation;
@@ -84,7 +85,7 @@ void job_adopt_read(struct phx_context *ctx, int change)
     drop_data(ctx);
 }
 
-/* A slot that can't be had is no error: then this is as it was on the way here. */
+/* Copies negotiation.data into a slot. On failure the data just stays in negotiation.data. */
 static void copy(struct phx_context *ctx)
 {
     struct held *held = &ctx->keep.held;

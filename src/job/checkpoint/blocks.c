@@ -15,8 +15,8 @@
 
 enum {
     BLOCK = 4 << 20,
-    PIECE = 128 << 10, /* copied, then summed: it fits into a cache of the second level */
-    GULP = 1 << 20,    /* of a read past the page cache */
+    PIECE = 128 << 10, /* copied, then summed: fits into the second-level cache */
+    GULP = 1 << 20,    /* bytes of one read past the page cache */
     WORKERS_MAX = 4,
 };
 
@@ -25,14 +25,14 @@ struct transfer {
     bool direct, reading;
     const struct iovec *parts; /* writing */
     size_t count;
-    const uint8_t *whole; /* writing; not NULL: this is the file, parts are none */
-    uint8_t *buf;         /* reading; NULL: only summed */
-    int past_fd;          /* reading: past the page cache; -1: not here */
+    const uint8_t *whole; /* writing; not NULL: the whole file, in place of `parts` */
+    uint8_t *buf;         /* reading; NULL: the data is only summed */
+    int past_fd;          /* reading: opened with O_DIRECT; -1: not possible */
     size_t len, blocks;
     uint32_t *sums; /* [blocks] */
     uint8_t *first;
     atomic_size_t next;
-    atomic_int failure; /* errno of any worker; -1: an early end */
+    atomic_int failure; /* errno of any worker; -1: the file is too short */
 };
 
 /* ---- the place of a block: the head is part of the first one ---- */
@@ -50,7 +50,7 @@ static size_t data_end(const struct transfer *transfer, size_t block)
 
 /* ---- writing ---- */
 
-/* Copies data [from, from + len) of the parts and goes on with the checksum. */
+/* Copies data [from, from + len) of the parts and updates the checksum. */
 static uint32_t gather(const struct transfer *transfer, size_t from, size_t len, uint8_t *out)
 {
     uint32_t crc = 0;
@@ -133,8 +133,8 @@ static bool is_cached(const struct transfer *transfer, size_t block)
     return preadv2(transfer->fd, &part, 1, (off_t)(block * (size_t)BLOCK), RWF_NOWAIT) == 1;
 }
 
-/* Reads past the page cache, which halves the work: nobody would use the cached pages again. EINVAL: the file
- * cannot be read that way. */
+/* Reads past the page cache, which halves the work: the cached pages would not be used again. Returns EINVAL
+ * if the file cannot be read that way. */
 static int read_past(struct transfer *transfer, size_t block, uint8_t *room)
 {
     size_t at = data_begin(block), end = data_end(transfer, block), head = block == 0 ? BLOCKS_HEAD : 0;
@@ -165,7 +165,7 @@ static int read_block(struct transfer *transfer, size_t block, uint8_t *room)
         if (failure != EINVAL)
             return failure;
     }
-    /* The kernel's own guess is a hundredth of that. */
+    /* The kernel's own read-ahead is a hundredth of that. */
     posix_fadvise(transfer->fd, (off_t)(block * (size_t)BLOCK), BLOCK, POSIX_FADV_WILLNEED);
     for (size_t at = data_begin(block); at < end;) {
         size_t piece = end - at < PIECE ? end - at : PIECE;
@@ -205,7 +205,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* The caller works too; a thread that can't be had is none the worse. */
+/* Runs the workers, the caller among them. If a thread cannot be started, the others do its work. */
 static void work_together(struct transfer *transfer)
 {
     pthread_t threads[WORKERS_MAX - 1];
@@ -257,7 +257,7 @@ int blocks_read(int fd, uint8_t *buf, size_t len, uint32_t *ret_crc)
     struct transfer transfer = {.fd = fd, .reading = true, .buf = buf, .len = len, .past_fd = -1};
     char name[32];
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    if (buf != NULL) /* data that is only summed is read again soon, so it may stay in the page cache */
+    if (buf != NULL) /* data that is only verified is read again soon, so it may stay in the page cache */
         transfer.past_fd = open(name, O_RDONLY | O_DIRECT | O_CLOEXEC);
     int failure = run(&transfer, ret_crc);
     if (transfer.past_fd >= 0)

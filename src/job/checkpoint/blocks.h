@@ -1,9 +1,9 @@
-/* blocks.h - large data between memory and a file, in blocks, by several threads, with the checksum computed
- * on the way: each piece is summed while the processor's cache still has it.
+/* blocks.h - writes and reads large data in blocks, by several threads, and computes its checksum on the way,
+ * while each piece is still in the processor's cache.
  *
- * Writing goes past the kernel's page cache where the file system lets it (O_DIRECT): the disk is busy from
- * the first block on, nothing is copied twice, and a state of many gigabytes does not push everything else
- * out of memory. Where it doesn't, the same blocks go through the cache.
+ * Writing bypasses the kernel's page cache if the file system allows it (O_DIRECT): the disk is busy from the
+ * first block on, nothing is copied twice, and a state of many gigabytes does not push everything else out of
+ * memory. Otherwise the same blocks go through the cache.
  *
  * Threads live as long as a call and block all signals. No state; any thread.
  */
@@ -19,18 +19,19 @@
 #define BLOCKS_SMALL (1 << 20) /* shorter data is not worth threads */
 
 /* Writes BLOCKS_HEAD zero bytes and `len` bytes of data (`parts`, one after the other) to an empty file.
- * `direct`: it was opened with O_DIRECT; then the file ends at a multiple of 4096, and the caller cuts it.
- * ret_first: the first 4096 bytes, to be written again with the head filled in. 0, or errno. */
+ * `direct` means that the file was opened with O_DIRECT; then the file ends at a multiple of 4096, and the
+ * caller truncates it. ret_first receives the first 4096 bytes, which the caller writes again with the head
+ * filled in. Returns 0 or errno. */
 #define BLOCKS_ALIGN 4096
 int blocks_write(int fd, bool direct, const struct iovec *parts, size_t count, size_t len, uint32_t *ret_crc,
                  uint8_t ret_first[BLOCKS_ALIGN]);
 
-/* Writes a complete file of `len` bytes, header included. `whole` begins at a page, and its last page must be
- * readable to the end. Makes no copy and no checksum; otherwise as blocks_write. */
+/* Writes a complete file of `len` bytes, header included, without a copy or a checksum. `whole` begins at a
+ * page, and its last page must be readable to the end. Otherwise as blocks_write. */
 int blocks_write_whole(int fd, bool direct, const uint8_t *whole, size_t len);
 
-/* Reads `len` bytes that begin at BLOCKS_HEAD; into `buf`, or, NULL, nowhere. 0, errno, or -1: the file is
- * shorter. */
+/* Reads `len` bytes that begin at BLOCKS_HEAD into `buf`; NULL: only computes the checksum. Returns 0, errno,
+ * or -1 if the file is shorter. */
 int blocks_read(int fd, uint8_t *buf, size_t len, uint32_t *ret_crc);
 
 #endif

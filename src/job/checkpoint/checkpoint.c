@@ -1,5 +1,5 @@
-/* The public checkpoint calls: files by shard.c, reports by the agent's connection (or rank 0,
- * stand-alone). */
+/* The public checkpoint calls. shard.c handles files; saved shards are reported to the agent or, stand-alone,
+ * to rank 0. */
 #include "job/context.h"
 
 #include <string.h>
@@ -34,7 +34,8 @@ void job_saved(struct phx_context *ctx, uint64_t step, uint64_t bytes)
 {
     struct jobwire_shard_saved saved = {step, bytes};
     ctx->last = (struct job_checkpoint_ref){true, step, ctx->attempt};
-    if (ctx->saved_count == JOB_SAVED_MAX) { /* no step is being committed: the oldest is the least useful */
+    if (ctx->saved_count == JOB_SAVED_MAX) {
+        /* no step is being committed: drop the oldest, the least useful */
         memmove(ctx->saved, ctx->saved + 1, (JOB_SAVED_MAX - 1) * sizeof *ctx->saved);
         ctx->saved_count--;
     }
@@ -85,7 +86,7 @@ static enum phx_phase change_phase(struct phx_context *ctx, enum phx_phase phase
     return phase;
 }
 
-/* Through memory, where the agent takes it from. */
+/* Saves to the object store: holds the parts in memory, from where the agent uploads them. */
 static int save_to_store(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count,
                          uint64_t key, struct phx_error *error)
 {
@@ -184,7 +185,8 @@ static void end_reading(phx_context *ctx)
     pthread_mutex_unlock(&ctx->mutex);
 }
 
-/* ctx->restore is constant after join. A CORRUPT shard has its identity in `ret_source` all the same. */
+/* Finds the shard to restore. ctx->restore is constant after join. *ret_source has the shard's id even after
+ * PHX_ERROR_CORRUPT. */
 static int restore_source(phx_context *ctx, struct source *ret_source, struct phx_error *error)
 {
     struct source source = {0};
@@ -222,7 +224,8 @@ static int fail_world(const struct shard_id *id, uint32_t world, struct phx_erro
                     (unsigned long long)id->step, world, id->world);
 }
 
-/* A shard that is missing because fewer ranks have saved is no damage. */
+/* Returns PHX_ERROR_INVALID instead of `status` if another number of ranks saved the checkpoint: then a
+ * missing shard is not damage. */
 static int blame_world(const struct shard_id *id, int status, struct phx_error *error)
 {
     uint32_t world;

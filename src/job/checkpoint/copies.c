@@ -18,7 +18,7 @@
 
 #define PATH_SIZE 4096
 
-/* Reads the header of a slot; false: the slot does not count. */
+/* Reads the header of a slot. Returns false if the slot is not valid. */
 static bool look_at(const char *path, struct shard_header *ret_header)
 {
     uint8_t bytes[SHARD_HEADER_SIZE];
@@ -35,7 +35,7 @@ static void choose_slot(const char *dir, uint64_t keep_step, uint32_t keep_attem
 {
     int best = -1;
     struct shard_header oldest = {0};
-    copy->offer.slot = 0; /* both are the one to keep: one of them stays */
+    copy->offer.slot = 0; /* both hold the copy to keep: one of them stays */
     for (uint8_t slot = 0; slot < PEER_SLOTS; slot++) {
         struct offer place = {.rank = copy->offer.rank, .place = OFFER_COPY, .slot = slot};
         struct shard_header header;
@@ -74,8 +74,8 @@ void copy_maps_done(struct copy_maps *maps)
         drop_map(&maps->items[i]);
 }
 
-/* Unmaps a file that was deleted in the meantime or has become too short; true: this file is mapped, and the
- * map now belongs to the copy. */
+/* Moves the map of this file to the copy and returns true, if the file is mapped. Unmaps a file that was
+ * deleted in the meantime or has become too short. */
 static bool take_map(struct copy_maps *maps, struct copy *copy, const struct stat *file, size_t size)
 {
     bool found = false;
@@ -127,7 +127,7 @@ static int map_file(struct copy *copy, const char *path, size_t size, struct cop
     return copy->map != MAP_FAILED ? 0 : job_fail_errno(error, errno, "map %.120s", path);
 }
 
-/* Adds up the memory of all copies in the folder but one. */
+/* Returns the total size of all copies in the folder except the file `but`. */
 static uint64_t copies_bytes(const char *dir, const char *but)
 {
     DIR *folder = opendir(dir);
@@ -143,7 +143,8 @@ static uint64_t copies_bytes(const char *dir, const char *but)
     return bytes;
 }
 
-/* The ranks' own slots have the other half. A file system of size 0 is a tmpfs without a limit. */
+/* Returns half the size of the file system; the other half is for the ranks' own slots. Size 0 is a tmpfs
+ * without a limit. */
 static uint64_t half_of(const char *dir)
 {
     struct statvfs info;
@@ -204,7 +205,7 @@ void copy_seal(const struct copy *copy)
         .len = offer->len,
         .key = offer->key,
     };
-    atomic_thread_fence(memory_order_release); /* the header only after the data */
+    atomic_thread_fence(memory_order_release); /* writes the header only after the data */
     shard_header_put(&header, crc32c, copy->map);
 }
 

@@ -1,6 +1,6 @@
-/* copies.h - copies of shards that ranks of other machines have sent here: two slots for each rank, each a
- * shard file of the owner's attempt and step. A slot counts while its header is whole, as in held.h: writing
- * removes the header, and puts it back when all data has arrived.
+/* copies.h - copies of shards that ranks of other machines have sent to this machine: two slots for each
+ * rank, each a shard file of the owner's attempt and step. A slot is valid while its header is whole, as in
+ * held.h: writing removes the header, and puts it back when all data has arrived.
  *
  *     DIR/peer-<R>.0, DIR/peer-<R>.1
  *
@@ -26,8 +26,8 @@ struct copy {
     struct shard_header base;
 };
 
-/* The slots written last stay mapped, because the page faults of a slot take as long as receiving its data.
- * All zero at the beginning. */
+/* The most recently written slots, which stay mapped because the page faults of a slot take as long as
+ * receiving its data. Begins as all zeros. */
 #define COPY_MAPS 4
 struct copy_maps {
     struct copy_map {
@@ -35,18 +35,20 @@ struct copy_maps {
         uint8_t *map; /* NULL: none */
         size_t mapped;
     } items[COPY_MAPS];
-    size_t next; /* to make room */
+    size_t next; /* the entry to replace next */
 };
 void copy_maps_done(struct copy_maps *maps);
 
-/* Takes the slot that is not (keep_step, keep_attempt), of several the one that loses least; the folder is
- * made where it is absent. The data goes to copy_data. All copies together may take `quota` bytes in the
- * folder; 0: half of its file system. PHX_ERROR_SPACE: there is no memory, or this copy would take more. */
+/* Opens a slot for the offered shard: never the slot of (keep_step, keep_attempt), and among the others the
+ * one whose loss costs least. Creates the folder if it is absent. The caller writes the data to copy_data.
+ * All copies together may take `quota` bytes in the folder; 0: half of its file system. Returns
+ * PHX_ERROR_SPACE if there is no memory, or this copy would exceed the quota. */
 int copy_begin(const char *dir, const struct offer *offer, uint64_t keep_step, uint32_t keep_attempt,
                uint64_t quota, struct copy_maps *maps, struct copy *ret_copy, struct phx_error *error);
 uint8_t *copy_data(const struct copy *copy);
-/* Makes it count; the caller has compared the checksum. */
+/* Writes the header, which makes the copy valid. The caller has verified the checksum. */
 void copy_seal(const struct copy *copy);
-void copy_end(struct copy *copy, struct copy_maps *maps); /* also one that was never sealed */
+/* Closes the slot. A copy that was not sealed is not valid. */
+void copy_end(struct copy *copy, struct copy_maps *maps);
 
 #endif

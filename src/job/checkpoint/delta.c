@@ -1,6 +1,6 @@
-/* The sum: four lanes of eight bytes each, multiplied and rotated on their own, so that a processor has four
- * products under way; then joined and mixed. Every step is a bijection of its lane, so two blocks that differ
- * in one word never have the same sum. */
+/* The sum of a block has four independent lanes of eight bytes each, which are multiplied and rotated, so a
+ * processor computes four products in parallel. At the end the lanes are joined and mixed. Every step is a
+ * bijection of its lane, so two blocks that differ in one word never have the same sum. */
 #include "job/checkpoint/delta.h"
 
 #include <stdlib.h>

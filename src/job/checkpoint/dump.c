@@ -1,7 +1,8 @@
-/* A dying checkpoint, a survivor's side: the shards that rank 0 gave it, its own and lost ranks', go from its
- * machine's memory to storage under the new attempt, as those of the whole world. When all survivors have
- * written theirs, each reports its part as saved, and the controller commits. Then the processes wait for
- * their end. What is planned and refused: restore_coordinator.c, plan.h. */
+/* A survivor's side of a dying checkpoint. The survivor writes the shards that rank 0 assigns to it, its own
+ * and those of lost ranks, from its machine's memory to storage, under the new attempt and as shards of the
+ * whole world. When all survivors have written theirs, each reports its part as saved, and the controller
+ * commits. Then the processes wait for their end. restore_coordinator.c and plan.h plan and refuse dying
+ * checkpoints. */
 #include "job/context.h"
 
 #include <stdlib.h>
@@ -74,7 +75,7 @@ static int write_one(const struct phx_context *ctx, const struct job_dump_item *
     return status;
 }
 
-/* Status 2: the shard was whole, and could not be written. */
+/* Writes the shards and answers rank 0. Status 2 means that a shard was whole but could not be written. */
 void job_dump_answer(struct phx_context *ctx)
 {
     struct job_negotiation *negotiation = &ctx->negotiation;
@@ -101,7 +102,7 @@ void job_dump_answer(struct phx_context *ctx)
     free(items);
 }
 
-/* ---- the end of it ---- */
+/* ---- the end ---- */
 
 int job_dump_end(struct phx_context *ctx, struct phx_error *error)
 {

@@ -15,7 +15,7 @@
 #include "job/checkpoint/shard.h"
 
 #define PATH_SIZE 4096
-#define PIECE     ((size_t)16 << 20) /* of memory that is made ahead: some milliseconds */
+#define PIECE     ((size_t)16 << 20) /* of memory allocated in advance: takes some milliseconds */
 
 static void slot_path(const struct held *held, int slot, char *path)
 {
@@ -27,7 +27,7 @@ static void fence_path(const struct held *held, char *path)
     snprintf(path, PATH_SIZE, "%s/rank-%u.fence", held->dir, held->rank);
 }
 
-/* Opens or creates, at least `size` bytes long, and maps the whole. */
+/* Opens or creates a file, extends it to at least `size` bytes, and maps all of it. */
 static int open_mapped(const char *path, size_t size, int *ret_fd, uint8_t **ret_map, size_t *ret_mapped,
                        struct phx_error *error)
 {
@@ -107,7 +107,7 @@ static int raise_fence(struct held *held, struct phx_error *error)
     return fenced(held, error);
 }
 
-/* The agent makes the folder before any task holds something. */
+/* Returns true if the folder has no files: the agent creates it before any task holds a checkpoint. */
 static bool is_empty(const char *dir)
 {
     DIR *folder = opendir(dir);
@@ -181,7 +181,7 @@ static int look_again(struct held *held, int index, struct phx_error *error)
     return 0;
 }
 
-/* Has the slot's file still its name? False after the folder was cleared. */
+/* Returns true if the slot's file still has its name, and false after the folder was cleared. */
 static bool is_there(const struct held *held, int index)
 {
     char path[PATH_SIZE];
@@ -274,7 +274,7 @@ void held_copied(struct held *held, uint64_t step, uint32_t attempt)
     _Atomic uint32_t *known = (_Atomic uint32_t *)&held->mark->copied_attempt;
     if (fenced(held, NULL) != 0)
         return;
-    atomic_store(known, 0); /* never one's step with the other's attempt */
+    atomic_store(known, 0); /* invalid while step and attempt do not match */
     held->mark->copied_step = step;
     atomic_store(known, attempt + 1);
 }
@@ -333,12 +333,13 @@ static void unseal(struct held_slot *slot)
 {
     slot->sealed = slot->left = false;
     memset(slot->map, 0, SHARD_HEADER_SIZE);
-    atomic_thread_fence(memory_order_release); /* the data only after it */
+    atomic_thread_fence(memory_order_release); /* overwrites the data only afterwards */
 }
 
 static int grow(const struct held *held, struct held_slot *slot, size_t size, struct phx_error *error)
 {
-    int reason = posix_fallocate(slot->fd, 0, (off_t)size); /* else a full memory is a SIGBUS in the copy */
+    /* otherwise a full file system is a SIGBUS in the copy */
+    int reason = posix_fallocate(slot->fd, 0, (off_t)size);
     if (reason != 0 && ftruncate(slot->fd, (off_t)slot->mapped) != 0)
         return job_fail_errno(error, errno, "cut %.120s", held->dir);
     if (reason == ENOSPC || reason == ENOMEM || reason == EFBIG)
@@ -354,7 +355,7 @@ static int grow(const struct held *held, struct held_slot *slot, size_t size, st
     return 0;
 }
 
-/* Fills the page table; where the kernel cannot, the copy does. */
+/* Fills the page table in advance. If the kernel cannot, the copy does it page by page. */
 static void fill_pages(struct held_slot *slot, size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), from = slot->paged / page * page;
@@ -413,7 +414,7 @@ uint8_t *held_data(const struct held *held, int slot)
     return held->slots[slot].map + SHARD_HEADER_SIZE;
 }
 
-/* Writes the header of complete data: from now on the slot counts. */
+/* Writes the header of complete data, which makes the slot valid. */
 static int put_header(struct held *held, int index, const struct shard_header *header,
                       struct phx_error *error)
 {
@@ -452,7 +453,8 @@ int held_adopt(struct held *held, int index, const struct shard_header *header, 
     return put_header(held, index, &own, error);
 }
 
-/* Does `slot` lose less than `than`? Sealed ones lose more, newer ones most. */
+/* Returns true if losing `slot` costs less than losing `than`: unsealed slots cost least, newer checkpoints
+ * most. */
 static bool loses_less(const struct held_slot *slot, const struct held_slot *than)
 {
     return than->sealed && (!slot->sealed || is_older(slot->step, slot->attempt, than->step, than->attempt));

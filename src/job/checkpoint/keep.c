@@ -2,14 +2,14 @@
  * which rank holds which step.
  *
  * A hold copies into a slot that is not the newest (the caller waits for the copy only), has the thread seal
- * the slot, and tells the coordinator. When the coordinator has heard of a step from every rank, it tells all
- * ranks: from then on the whole gang could restore the step, and the slot before it may be overwritten. So
- * one slot always belongs to a step that every rank holds; a rank that is a whole hold ahead of another waits
- * for it. A slot that is being written to storage stays until it is written: the third slot takes its turn
- * then. Between two holds the thread makes the memory of the next slot if it has none, so that no hold has to
- * wait for it.
+ * the slot, and tells the coordinator. When every rank has reported a step, the coordinator tells all ranks:
+ * from then on the whole gang can restore the step, and the slot before it may be overwritten. Therefore one
+ * slot always belongs to a step that every rank holds, and a rank that is a whole hold ahead of another waits
+ * for it. A slot that is being written to storage stays until then, and a third slot is used meanwhile.
+ * Between two holds the thread allocates the memory of the next slot if it has none, so no hold has to wait
+ * for that.
  *
- * No rank remembers that a step is held by all: at the next join the ranks ask each other (negotiate.c). */
+ * No rank records that every rank holds a step: at the next join the ranks ask each other (negotiate.c). */
 #include "job/context.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ int job_keep_find(const struct phx_context *ctx, const struct job_checkpoint_ref
     return ctx->keep.open && ref->valid ? held_find(&ctx->keep.held, ref->step, ref->attempt) : -1;
 }
 
-/* Discards this rank's slots, and this rank's share of the slots that others have left on the machine. */
+/* Deletes this rank's slots, and this rank's share of the slots that other ranks have left on the machine. */
 static void discard_all(struct phx_context *ctx)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -90,7 +90,7 @@ void job_keep_renew(struct phx_context *ctx)
     } else if (keep->open && !same) {
         held_close(held);
     }
-    *keep = renewed; /* opening the folder reports a failure */
+    *keep = renewed; /* after a failure, the next opening of the folder reports it */
 }
 
 void job_keep_stop(struct phx_context *ctx, bool discard)
@@ -106,8 +106,9 @@ void job_keep_stop(struct phx_context *ctx, bool discard)
 
 /* ---- the slots ---- */
 
-/* Returns the slot to which the gang would go back if this attempt ended now: the newest step that every rank
- * is known to hold, otherwise the checkpoint with which the attempt began. -1: no slot here holds it. */
+/* Returns the slot that the gang would restore if this attempt ended now: the newest step that every rank is
+ * known to hold, otherwise the checkpoint with which the attempt began. Returns -1 if no slot of this rank
+ * holds it. */
 static int sure_slot(const struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -115,10 +116,10 @@ static int sure_slot(const struct phx_context *ctx)
     return held >= 0 ? held : job_keep_find(ctx, &ctx->restore);
 }
 
-/* Returns the slot of the newest checkpoint of which every peer has a copy; -1: there is none. If a machine
- * is lost, the shards whose copies it held are still here; otherwise no step would be left that all ranks
- * have, because newer ones were in that machine's memory alone. An earlier process may have sent the copies;
- * if nothing records that, the slot is the one with which the attempt began. */
+/* Returns the slot of the newest checkpoint of which every peer has a copy; -1 if there is none. This slot
+ * must stay: if a machine is lost, its ranks' shards survive as copies of that checkpoint only, so the other
+ * ranks need their own shards of it. An earlier process may have sent the copies; if no record of that
+ * exists, the slot is the one with which the attempt began. */
 static int copied_slot(const struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -129,8 +130,7 @@ static int copied_slot(const struct phx_context *ctx)
     return keep->peer.used ? job_keep_find(ctx, &ctx->restore) : -1;
 }
 
-/* Does the slot hold a shard of another world? Ranks that have not read it yet may still need it for
- * resharding. */
+/* Returns true if the slot holds a shard of another world that ranks may still need for resharding. */
 static bool is_cut(const struct phx_context *ctx, int slot)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -140,7 +140,7 @@ static bool is_cut(const struct phx_context *ctx, int slot)
 }
 
 /* Returns a slot that is no longer needed: not the newest of this attempt, not the sure one, not one that is
- * being sent on or has been copied. Prefers a slot that has its memory; -1: there is none. */
+ * being sent on or has been copied. Prefers a slot that has its memory. Returns -1 if there is none. */
 static int free_slot(const struct phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -157,7 +157,7 @@ static int free_slot(const struct phx_context *ctx)
 
 /* ---- the threads ---- */
 
-/* The others wait for a word in either case. */
+/* Ends a hold and reports it to the coordinator, even a failed one: the other ranks wait for the report. */
 static void end_hold(struct phx_context *ctx, uint64_t step, bool held)
 {
     struct job_keep *keep = &ctx->keep;
@@ -172,7 +172,7 @@ static void end_hold(struct phx_context *ctx, uint64_t step, bool held)
     job_changed(ctx);
 }
 
-/* The first rank of each machine writes them for all that may come to it. */
+/* Saves the keys of all ranks, once for each machine: its first rank does it. */
 static void save_keys(struct phx_context *ctx)
 {
     const struct rendezvous_name *names = ctx->names;
@@ -183,11 +183,12 @@ static void save_keys(struct phx_context *ctx)
         first++;
     ctx->keys_saved = true;
     if (first == ctx->settings.rank)
-        (void)keys_save(ctx->settings.memory_dir, &ctx->keys, NULL); /* replicas are not known of, then */
+        /* on failure, later processes do not know the replicas */
+        (void)keys_save(ctx->settings.memory_dir, &ctx->keys, NULL);
 }
 
-/* Deletes the checkpoints that others have left on this machine: with two newer steps that all ranks hold, no
- * rank goes back to them. Without the mutex. */
+/* Deletes the checkpoints that other ranks have left on this machine. Called when all ranks hold two newer
+ * steps, so that no rank will restore them. Without the mutex. */
 static void sweep(const struct phx_context *ctx)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -215,18 +216,18 @@ static void seal(struct phx_context *ctx)
         keep->before = keep->newest;
         keep->newest = keep->busy;
     } else {
-        keep->failure = error; /* the next hold tells */
+        keep->failure = error; /* the next hold returns it */
     }
     end_hold(ctx, keep->step, status == 0);
 }
 
-/* Is nothing on its way into a slot? */
+/* Returns true if no data is being written into a slot. */
 static bool is_sealed(const struct job_keep *keep)
 {
     return keep->state == KEEP_IDLE || keep->state == KEEP_PREPARING;
 }
 
-/* Is it known which slot comes next? Only when every rank has said whether it holds the newest step, and no
+/* Returns true if the next slot is known: every rank has reported whether it holds the newest step, and no
  * slot is being sent on. */
 static bool can_prepare(const struct job_keep *keep)
 {
@@ -255,7 +256,7 @@ static void *serve_seals(void *argument)
     struct phx_context *ctx = argument;
     struct job_keep *keep = &ctx->keep;
     pthread_mutex_lock(&ctx->mutex);
-    /* the copied checkpoint may be the one that is restored */
+    /* seals copied data before it stops, since that checkpoint may be restored */
     while (!keep->stop || keep->state == KEEP_COPIED) {
         if (keep->state == KEEP_COPIED)
             seal(ctx);
@@ -289,7 +290,8 @@ static void *serve_stores(void *argument)
     pthread_mutex_lock(&ctx->mutex);
     while (!ctx->keep.stop) {
         if (ctx->keep.state == KEEP_IDLE && ctx->keep.storing >= 0 &&
-            ctx->keep.held.slots[ctx->keep.storing].sealed) /* sealing is the other thread's, else */
+            /* otherwise the other thread must seal it first */
+            ctx->keep.held.slots[ctx->keep.storing].sealed)
             store(ctx);
         else
             job_wait(ctx, JOB_NEVER);
@@ -324,8 +326,8 @@ static bool by_all(const struct job_keep *keep, uint64_t step)
     return keep->any_by_all && keep->by_all >= step;
 }
 
-/* A slot may be taken when the one before is sealed here and everywhere; two can't be on their way to storage
- * at once, nor to a peer. */
+/* Returns true while no slot may be taken: the previous hold must be sealed on every rank, and only one slot
+ * at a time may be on its way to storage, and to a peer. */
 static bool must_wait(const struct phx_context *ctx, unsigned where)
 {
     const struct job_keep *keep = &ctx->keep;
@@ -338,7 +340,7 @@ static bool must_wait(const struct phx_context *ctx, unsigned where)
             (peer->sending >= 0 || (peer->any && !(peer->any_told && peer->told >= peer->step))));
 }
 
-/* Takes the failure that a thread has met; it is reported once. */
+/* Returns the failure of a thread, and forgets it. */
 static int take_failure(struct job_keep *keep, struct phx_error *error)
 {
     int status = keep->failure.code;
@@ -365,7 +367,7 @@ static int wait_for_slot(struct phx_context *ctx, uint64_t step, unsigned where,
     return status == 0 ? take_failure(keep, error) : status;
 }
 
-/* The part that the program waits for. Mutex held, but for the copy. */
+/* Copies the parts into a slot, while the program waits. Mutex held; released during the copy. */
 static int copy(struct phx_context *ctx, uint64_t step, const struct iovec *parts, size_t count, uint64_t key,
                 struct phx_error *error)
 {
@@ -415,7 +417,7 @@ static int copy_and_send_on(struct phx_context *ctx, uint64_t step, const struct
     return status;
 }
 
-/* Where this hold goes; every rank comes to the same answer. */
+/* Returns the tiers of this hold. Every rank decides alike. */
 static unsigned decide_where(struct phx_context *ctx, unsigned where)
 {
     struct job_peer *peer = &ctx->keep.peer;
@@ -462,7 +464,7 @@ int job_keep_rescue(struct phx_context *ctx, uint64_t step, const struct iovec *
     pthread_mutex_lock(&ctx->mutex);
     int status = job_keep_open(ctx, true, error), slot = -1;
     bool is_held = status == 0 && keep->newest >= 0 && keep->held.slots[keep->newest].step >= step;
-    keep->peer.sending = keep->storing = -1; /* they will not come there any more */
+    keep->peer.sending = keep->storing = -1; /* the attempt has ended: these copies are abandoned */
     if (status == 0 && !is_held && (slot = free_slot(ctx)) < 0)
         status = job_fail(error, PHX_ERROR_SPACE, "every slot holds a checkpoint that is still needed");
     pthread_mutex_unlock(&ctx->mutex);
@@ -506,7 +508,7 @@ int phx_checkpoint_held(phx_context *ctx, uint64_t step, int64_t timeout_ms, str
     return status;
 }
 
-/* A step that not all hold is of no use: its slot is the next one to be taken. */
+/* Records the result for a step. A step that not all ranks hold is useless, so its slot is taken next. */
 void job_keep_told(struct phx_context *ctx, uint64_t step, bool all)
 {
     struct job_keep *keep = &ctx->keep;

@@ -1,7 +1,7 @@
-/* Fills the registered regions from the checkpoint that was agreed on: from the shard that is this rank's
- * where it is of the same regions, byte for byte; otherwise from all shards that have parts of them
- * (reshard.h), each of the one step and attempt, in storage or, where the gang has agreed on that, wherever
- * they lie (old_world.c). Blocking; without the mutex. */
+/* Fills the registered regions from the checkpoint that the gang has agreed on. If this rank's shard has the
+ * same regions, it is copied byte for byte. Otherwise the regions are put together from all shards that
+ * contain parts of them (reshard.h), all of one step and attempt. These are in storage or, if the gang has
+ * agreed on a checkpoint of another world, with any rank (old_world.c). Blocking; without the mutex. */
 #include "job/context.h"
 
 #include <stdio.h>
@@ -16,13 +16,13 @@
 
 /* The shards of one checkpoint. */
 struct old {
-    struct phx_context *ctx; /* knows where shards are; NULL: shards that are not held are in storage */
+    struct phx_context *ctx; /* finds shards of the other world; NULL: shards are in storage */
     const struct job_regions *regions;
     uint32_t rank;       /* the rank of the shard that this rank was given */
-    const uint8_t *held; /* it is in memory, whole: NULL: it is not */
+    const uint8_t *held; /* that shard, if it is in memory; else NULL */
     size_t held_len;
-    struct shard_id id; /* in storage: its rank is set for each, its world is that of the checkpoint */
-    uint8_t *buf;       /* the data read last */
+    struct shard_id id; /* in storage: `rank` is set for each shard, `world` is the checkpoint's */
+    uint8_t *buf;       /* data of the shard read last */
     size_t cap;
 };
 
@@ -41,7 +41,7 @@ static int make_room(struct old *old, size_t len, struct phx_error *error)
     return old->buf != NULL ? 0 : job_fail(error, PHX_ERROR_MEMORY, "out of memory for %zu bytes", len);
 }
 
-/* As many bytes of a shard's beginning as there is room for in old->buf. */
+/* Reads the beginning of a shard, as much as old->buf can take. */
 static int front(struct old *old, uint32_t rank, size_t *ret_got, uint64_t *ret_len, struct phx_error *error)
 {
     struct shard_header header = {0};
@@ -117,7 +117,7 @@ static int read_all(struct old *old, uint32_t rank, size_t *ret_len, struct phx_
                   : shard_read(&old->id, old->buf, old->cap, ret_len, error);
 }
 
-/* The data is verified: in memory by the negotiation, elsewhere here. */
+/* Fills the regions from one shard. Its data is verified: in memory by the negotiation, otherwise here. */
 static int fill_from(struct old *old, struct reshard *reshard, uint32_t rank, struct phx_error *error)
 {
     size_t len = 0;
@@ -127,7 +127,7 @@ static int fill_from(struct old *old, struct reshard *reshard, uint32_t rank, st
     return status == 0 ? reshard_fill(reshard, old->buf, len, error) : status;
 }
 
-/* How many ranks have kept it. */
+/* Finds the number of ranks that have saved the checkpoint. */
 static int find_world(struct old *old, struct phx_error *error)
 {
     uint32_t world;
@@ -136,14 +136,14 @@ static int find_world(struct old *old, struct phx_error *error)
         old->id.world = old->ctx->negotiation.old_world.world;
         return 0;
     }
-    /* The data in memory may be the shard of another rank, or world; the storage says which. */
+    /* The data in memory may be the shard of another rank or world: storage has the truth. */
     if (old_share_world(&old->id, &world, NULL) == 0)
         old->held = NULL;
     return old->held == NULL ? old_share_world(&old->id, &old->id.world, error) : 0;
 }
 
-/* Every rank begins at another shard, its own where it has one: replicas are read by few each. Copies on this
- * machine come first. */
+/* Adds shards until all parts are known. Every rank begins at another shard, its own if it has one, so each
+ * replica is read by few ranks. Shards on this machine (`far` false) are added first. */
 static int add_shards(struct old *old, struct reshard *reshard, bool far, struct phx_error *error)
 {
     int status = 0;
@@ -174,7 +174,7 @@ static int load_cut(struct old *old, struct phx_error *error)
     return status;
 }
 
-/* Is this rank's shard of the same regions, cut in the same way? By its header alone. */
+/* Returns true if this rank's shard has the same regions, split in the same way, according to its header. */
 static bool is_same(struct old *old)
 {
     const struct iovec *header = &old->regions->parts[0];

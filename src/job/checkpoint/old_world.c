@@ -1,7 +1,7 @@
-/* A rank's side of resharding a checkpoint of another world. Its shards are where the old ranks left them: in
- * the memory of this machine and of others, as copies there, in storage. Rank 0 chooses a source of each
- * shard (plan_reshard) and tells every rank which rank gives it; the giving rank verifies the shard before
- * the gang agrees. A rank reads the parts that it needs when its regions are registered (load.c). The shards
+/* A rank's side of resharding a checkpoint of another world. The old ranks have left its shards in the memory
+ * of machines, as copies on other machines, and in storage. Rank 0 chooses a source of each shard
+ * (plan_reshard) and tells every rank which rank provides it. The providing rank verifies the shard before
+ * the gang agrees. A rank reads the parts that it needs after its regions are registered (load.c). The shards
  * stay until every rank holds a newer step (keep.c, copies.h). */
 #include "job/context.h"
 

@@ -8,19 +8,19 @@
 #include "job/link/error.h"
 #include "job/link/wire.h"
 
-/* The functions that are loaded from libzstd; stable since its version 1.0. */
+/* Functions of libzstd, which are stable since its version 1.0. */
 struct pack {
     size_t (*compress)(void *context, void *to, size_t cap, const void *from, size_t len, int level);
     size_t (*decompress)(void *context, void *to, size_t cap, const void *from, size_t len);
     unsigned (*is_error)(size_t result);
     void *(*make_compress)(void), *(*make_decompress)(void);
     size_t (*free_compress)(void *context), (*free_decompress)(void *context);
-    void *library, *compressing, *decompressing; /* the latter two are made when they are needed */
+    void *library, *compressing, *decompressing; /* the latter two are made when first needed */
     int level;
     uint8_t head[PACK_HEAD], room[PACK_PIECE];
 };
 
-/* A pointer to a function is as large as one to data wherever there is dlsym. */
+/* Finds a function. On systems with dlsym, pointers to functions and to data have the same size. */
 static bool find(void *library, const char *name, void *ret_function)
 {
     void *symbol = dlsym(library, name);
@@ -76,7 +76,8 @@ size_t pack_piece(struct pack *pack, const uint8_t *piece, size_t len, const uin
     size_t size = len;
     if (pack->compressing == NULL)
         pack->compressing = pack->make_compress();
-    if (pack->compressing != NULL) /* into less room than it has; an error: that was not enough */
+    /* with one byte less than the piece: an error means that it does not shrink */
+    if (pack->compressing != NULL)
         size = pack->compress(pack->compressing, pack->room, len - 1, piece, len, pack->level);
     bool smaller = pack->compressing != NULL && !pack->is_error(size) && size < len;
     size = smaller ? size : len;

@@ -1,9 +1,10 @@
 /* The peer tier: a held checkpoint is copied to the rank's buddy, a rank on another machine, whose process
- * keeps it in its own machine's folder (transfer.h, copies.h). So the loss of a machine loses no shard.
+ * keeps it in its own machine's folder (transfer.h, copies.h). The loss of a machine therefore loses no
+ * shard.
  *
  * A thread of the lowest priority sends a sealed slot, which is not overwritten until the copy has arrived.
- * As with holds, a copy counts when every rank's has arrived: the coordinator hears of each and tells all,
- * and the buddy keeps the copy that counts while the next one comes. */
+ * As with holds, a step counts as copied when every rank's copy has arrived: the ranks report their copies to
+ * the coordinator, which tells all. The buddy keeps the copy of that step while it receives the next one. */
 #include "job/context.h"
 
 #include <limits.h>
@@ -28,8 +29,8 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* Finds the address of this machine that leads to the rendezvous: a connected datagram socket has it, and
- * sends nothing. */
+/* Finds the address of this machine on the route to the rendezvous. A connected datagram socket has that
+ * address, and sends nothing. */
 static void address_towards(const struct job_settings *settings, char ret_address[64])
 {
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV}, *at = NULL;
@@ -47,8 +48,8 @@ static void address_towards(const struct job_settings *settings, char ret_addres
     freeaddrinfo(at);
 }
 
-/* Finds the one address to listen at: the program's choice, the machine's as the agent names it, or the one
- * that leads to the rendezvous. Empty: none is known. */
+/* Finds the address to listen at: the program's choice, the one that the agent names, or the one on the route
+ * to the rendezvous. Empty: none is known. */
 static void find_address(const struct job_settings *settings, char ret_address[64])
 {
     const char *named = settings->address[0] != '\0' ? settings->address : settings->machine_address;
@@ -74,7 +75,7 @@ int job_serve_start(struct phx_context *ctx, struct phx_error *error)
                                     : transfer_serve_new(settings->memory_dir, address, &ctx->server, error);
     if (status == 0)
         memcpy(ctx->settings.address, address, sizeof address);
-    else if (status == PHX_ERROR_IO) /* behind an address translation, or not known yet */
+    else if (status == PHX_ERROR_IO) /* the address is translated, or not known yet: listen at all */
         status = transfer_serve_new(settings->memory_dir, NULL, &ctx->server, error);
     if (status != 0)
         return status;
@@ -189,7 +190,7 @@ static void push(struct phx_context *ctx)
     pthread_mutex_unlock(&ctx->mutex);
     struct phx_error error;
     int status = send_slot(&to, &request, data, &peer->history, &error);
-    bool refused = status == PHX_ERROR_INVALID && to.pack != NULL; /* there is no zstd over there */
+    bool refused = status == PHX_ERROR_INVALID && to.pack != NULL; /* the peer has no zstd */
     to.pack = NULL;
     if (refused)
         status = send_slot(&to, &request, data, &peer->history, NULL);
@@ -263,7 +264,7 @@ void job_peer_told(struct phx_context *ctx, uint64_t step, bool all)
     job_changed(ctx);
 }
 
-/* No failure, but worth a word, once. */
+/* Reports the notice once, without a failure. */
 static void tell_notice(struct job_peer *peer, struct phx_error *error)
 {
     if (peer->notice[0] == '\0' || error == NULL)

@@ -89,7 +89,7 @@ static void write_region(FILE *out, const struct phx_region *region, size_t begi
     fprintf(out, "],\"data_offsets\":[%zu,%zu]}", begin, end);
 }
 
-/* With the length in front; owned by the caller. NULL: out of memory. */
+/* Returns the header with its length in front, owned by the caller. Returns NULL if there is no memory. */
 static char *make_header(const struct phx_region *regions, size_t count, size_t *ret_len)
 {
     char *text = NULL;
@@ -119,7 +119,8 @@ static char *make_header(const struct phx_region *regions, size_t count, size_t 
     return text;
 }
 
-/* FNV-1a. It tells regions of one program apart; readers compare the headers themselves. */
+/* Returns the FNV-1a hash of a header. It need only distinguish regions of one program: readers compare the
+ * headers themselves. */
 static uint64_t hash_header(const char *header, size_t len)
 {
     uint64_t hash = 0xcbf29ce484222325u;

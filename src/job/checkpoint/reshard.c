@@ -6,7 +6,7 @@
 
 #include "job/link/error.h"
 
-/* A part of a region, as the checkpoint has it. */
+/* A part of a region in the checkpoint. */
 struct part {
     bool known;
     uint32_t rank;   /* the rank whose shard contains it */
@@ -15,13 +15,13 @@ struct part {
 };
 
 struct wanted {
-    const struct safetensors_region *own; /* as it is registered */
+    const struct safetensors_region *own; /* as registered */
     uint8_t *memory;
     /* as the checkpoint has it */
     struct part *parts; /* [count]; NULL: no shard was seen with it */
     uint32_t axis, count, known;
-    uint64_t shape[PHX_REGION_DIMS_MAX]; /* of the whole; along the axis, once it is planned */
-    uint64_t begin;                      /* where the own part begins along own->axis; planned */
+    uint64_t shape[PHX_REGION_DIMS_MAX]; /* of the whole region; along the axis only once planned */
+    uint64_t begin;                      /* where the own part begins along own->axis; once planned */
 };
 
 /* An old part that overlaps the wanted part. */
@@ -34,7 +34,7 @@ struct reshard {
     struct safetensors own;
     struct wanted *wanted; /* by name */
     size_t count;
-    size_t incomplete;    /* wanted regions of which not all parts are known */
+    size_t incomplete;    /* number of wanted regions with unknown parts */
     struct piece *pieces; /* by rank */
     size_t piece_count, piece_cap, filled;
 };
@@ -101,7 +101,7 @@ static struct wanted *find(struct reshard *reshard, const char *name)
     return bsearch(&key, reshard->wanted, reshard->count, sizeof key, by_name);
 }
 
-/* The first shard with the region says how it is cut. */
+/* Takes the region's split from the first shard that contains it. */
 static int begin_region(struct wanted *wanted, const struct safetensors_region *region,
                         struct phx_error *error)
 {
@@ -143,7 +143,7 @@ static int add_part(struct reshard *reshard, struct wanted *wanted, uint32_t ran
                         "region %.120s: rank %u's shard describes it differently from other shards",
                         region->name, rank);
     struct part *part = &wanted->parts[region->index];
-    if (part->known) /* replicas of it are the same */
+    if (part->known) /* replicas are equal */
         return 0;
     *part = (struct part){true, rank, region->dims > 0 ? region->shape[wanted->axis] : 1, region->begin};
     if (++wanted->known == wanted->count)
@@ -222,14 +222,15 @@ static int place_own(struct wanted *wanted, struct phx_error *error)
     return 0;
 }
 
-/* The box that an old part and the own one share, in elements. */
+/* The box of elements that an old part and the own part share. */
 struct box {
-    uint64_t from[PHX_REGION_DIMS_MAX], to[PHX_REGION_DIMS_MAX]; /* where it begins in either */
+    /* its origin in the old part, and in the own part */
+    uint64_t from[PHX_REGION_DIMS_MAX], to[PHX_REGION_DIMS_MAX];
     uint64_t from_shape[PHX_REGION_DIMS_MAX];
     uint64_t len[PHX_REGION_DIMS_MAX];
 };
 
-/* False: they share nothing. */
+/* Computes the box of an old part and the own part. Returns false if they share nothing. */
 static bool intersect(const struct wanted *wanted, uint32_t index, uint64_t begin, struct box *ret_box)
 {
     const struct safetensors_region *own = wanted->own;
@@ -303,7 +304,7 @@ static void copy_box(const struct wanted *wanted, const struct box *box, const u
 {
     const struct safetensors_region *own = wanted->own;
     uint64_t at[PHX_REGION_DIMS_MAX] = {0}, run = safetensors_dtypes[own->dtype].size;
-    uint32_t outer = own->dims; /* dimensions that are walked through */
+    uint32_t outer = own->dims; /* dimensions that are iterated */
     bool whole = true;
     while (outer > 0 && whole) {
         outer--;

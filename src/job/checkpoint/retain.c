@@ -1,10 +1,10 @@
-/* Deletes checkpoints that PHX_CHECKPOINT_KEEP does not keep (retention.h), in a thread of its own: freeing
- * the blocks of a large file takes a sixth of the time of writing it. */
+/* Deletes checkpoints that PHX_CHECKPOINT_KEEP does not keep (retention.h). A separate thread does it,
+ * because freeing the blocks of a large file takes a sixth of the time of writing it. */
 #include "job/context.h"
 
 #include "job/checkpoint/shard.h"
 
-/* Mutex held, but for the deleting. */
+/* Deletes the shards that are due. Mutex held; released during the deletion. */
 static void delete_old(struct phx_context *ctx)
 {
     uint64_t keep_from = ctx->deleted_before, every = ctx->retention.every;
@@ -39,7 +39,7 @@ void job_retain(struct phx_context *ctx)
     struct job_keep *keep = &ctx->keep;
     uint64_t keep_from = retention_floor(&ctx->retention);
     if (keep_from <= ctx->deleted_before || ctx->settings.checkpoint_dir[0] == '\0')
-        return; /* objects are the agent's to delete */
+        return; /* the agent deletes objects */
     ctx->deleted_before = keep_from;
     keep->delete_due = true;
     if (keep->stop ||

@@ -2,8 +2,8 @@
  * three, and every step that is a multiple of 1000, for ever). For the library, which deletes files of a
  * directory, and for the agent, which deletes objects.
  *
- * Only checkpoints older than the `last`-th newest known commit are deleted; a process that knows of fewer
- * commits deletes nothing. So never fewer are kept than were asked for.
+ * Only checkpoints older than the `last`-th newest known commit are deleted. A process that knows of fewer
+ * commits deletes nothing, so at least `last` checkpoints are always kept.
  *
  * Header-only; no state but the struct.
  */
@@ -39,7 +39,8 @@ static inline const char *retention_number(const char *text, uint64_t max, uint6
     return at == text || value == 0 ? NULL : at;
 }
 
-/* NULL or "": the defaults. False: `text` is not "last=N", "every=N", or both with a comma between. */
+/* Reads "last=N", "every=N", or both with a comma between; NULL or "" means the defaults. Returns false, with
+ * the result untouched, for any other text. */
 static inline bool retention_parse(const char *text, struct retention *ret_retention)
 {
     struct retention retention = {.last = RETENTION_LAST_DEFAULT};
@@ -63,7 +64,8 @@ static inline bool retention_parse(const char *text, struct retention *ret_reten
     return true;
 }
 
-/* A step that is lower than the newest (a restart from an older one) replaces the commits above it. */
+/* Records a commit. A step below the newest one (after a restart from an older checkpoint) replaces the
+ * commits above it. */
 static inline void retention_commit(struct retention *retention, uint64_t step)
 {
     uint32_t above = 0;
@@ -77,7 +79,7 @@ static inline void retention_commit(struct retention *retention, uint64_t step)
     retention->commit_count = rest + 1;
 }
 
-/* Steps below it may go, but for multiples of `every`; 0: none may. */
+/* Returns the step below which checkpoints may be deleted, except multiples of `every`; 0: none may. */
 static inline uint64_t retention_floor(const struct retention *retention)
 {
     return retention->commit_count == retention->last ? retention->commits[retention->last - 1] : 0;

@@ -18,7 +18,7 @@ const struct safetensors_dtype safetensors_dtypes[PHX_DTYPES] = {
     [PHX_F64] = {"F64", 8},
 };
 
-/* A region's place among the parts, as the file's metadata says. */
+/* The split of a region, from the file's metadata. */
 struct note {
     const char *name;
     uint32_t axis, index, count;
@@ -61,7 +61,7 @@ static bool take(struct parser *parser, char wanted, const char *why)
     return next_is(parser, wanted) || fail(parser, why);
 }
 
-/* NUL-terminated in place. */
+/* Reads a string, and terminates it by a NUL in place. */
 static bool take_string(struct parser *parser, char **ret_text)
 {
     if (!take(parser, '"', "expected a string"))
@@ -106,7 +106,8 @@ static bool take_numbers(struct parser *parser, uint64_t *values, size_t max, ui
     return true;
 }
 
-/* The key of the next member, with its colon; false at the end of the object and after a failure. */
+/* Reads the key of the next member, with its colon. Returns false at the end of the object and after a
+ * failure. */
 static bool next_member(struct parser *parser, bool first, char **ret_key)
 {
     if (next_is(parser, '}'))
@@ -168,7 +169,7 @@ static bool read_dtype(struct parser *parser, int *ret_dtype)
     return fail(parser, "a dtype is not known");
 }
 
-/* The offsets are still those behind the header. */
+/* Reads a region. Its offsets still count from the end of the header. */
 static void read_region(struct parser *parser, const char *name)
 {
     struct safetensors_region region = {.name = name, .count = 1};
@@ -204,7 +205,8 @@ static void read_region(struct parser *parser, const char *name)
     tensors->regions[tensors->count++] = region;
 }
 
-/* Notes come in the order of the regions, so each search begins where the one before has ended. */
+/* Applies a note to its region. Notes are in the order of the regions, so each search continues where the
+ * previous one ended. */
 static bool place(struct parser *parser, const struct note *note, size_t *cursor)
 {
     struct safetensors *tensors = parser->tensors;
@@ -244,8 +246,8 @@ static void parse(struct parser *parser)
         place(parser, &parser->notes[i], &cursor);
 }
 
-/* Does its size follow from its shape, and does it lie within the data? Moves its offset behind the header.
- */
+/* Returns true if the region's size follows from its shape and the region is within the data. Makes its
+ * offset count from the start of the data. */
 static bool fits(struct safetensors_region *region, size_t header_len, uint64_t data_len)
 {
     uint64_t size = safetensors_dtypes[region->dtype].size, end;

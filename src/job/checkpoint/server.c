@@ -1,4 +1,4 @@
-/* The side of transfer.h that serves: one thread, connections that never block it. */
+/* The server of transfer.h: one thread, with connections that never block it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -21,33 +21,33 @@
 #include "job/link/wire.h"
 
 #define CHUNK ((size_t)256 << 10)
-#define TURN  ((size_t)4 << 20) /* of one connection before the others have theirs */
+#define TURN  ((size_t)4 << 20) /* bytes of one connection before the others are served */
 
 enum line_state {
     LINE_FREE,
-    LINE_REQUEST,   /* its bytes come */
-    LINE_ANSWER,    /* goes out; then `next` */
-    LINE_SENDING,   /* GET, FRONT: the data */
-    LINE_MAP,       /* DELTA: the map of blocks comes */
-    LINE_RECEIVING, /* PUT, DELTA: the data */
-    LINE_PROOF      /* PUT, DELTA: the data's tag */
+    LINE_REQUEST,   /* receives the request */
+    LINE_ANSWER,    /* sends an answer, then enters `next` */
+    LINE_SENDING,   /* GET, FRONT: sends the data */
+    LINE_MAP,       /* DELTA: receives the map of blocks */
+    LINE_RECEIVING, /* PUT, DELTA: receives the data */
+    LINE_PROOF      /* PUT, DELTA: receives the data's tag */
 };
 
 struct line {
     enum line_state state, next;
     int fd;
-    int64_t begin_ns, seen_ns;      /* when it was accepted, and when a byte moved last */
+    int64_t begin_ns, seen_ns;      /* when the connection was accepted, and when a byte moved last */
     uint8_t nonce[SEAL_NONCE_SIZE]; /* this side's */
     struct seal out;                /* of the answers */
     uint8_t bytes[TRANSFER_SEALED_SIZE];
-    size_t bytes_len; /* of the request that came, or of the answer that is left */
+    size_t bytes_len; /* of the request received so far, or of the answer left to send */
     struct transfer_request request;
     int file;                /* GET, FRONT; -1: none */
-    off_t at;                /* in it */
+    off_t at;                /* position in `file` */
     struct copy copy;        /* PUT; fd -1: none */
-    uint8_t *map;            /* DELTA; NULL: all data comes */
-    size_t map_len;          /* of which has come */
-    struct pack_inbox inbox; /* packed data; without room: it comes as it is */
+    uint8_t *map;            /* DELTA; NULL: all data is sent */
+    size_t map_len;          /* bytes of the map that have arrived */
+    struct pack_inbox inbox; /* for packed data; without a buffer, data is not packed */
     uint64_t left;
     uint32_t crc;
     struct poly1305 sum; /* of the data, if it is proved */
@@ -64,7 +64,7 @@ struct transfer_server {
     uint16_t port;
     struct line lines[TRANSFER_LINES];
     struct copy_maps maps;
-    uint8_t chunk[CHUNK]; /* of data that is summed on its way */
+    uint8_t chunk[CHUNK]; /* buffer for data that is summed while it is sent */
     const char *library;
     struct pack *pack; /* NULL: no client has sent packed data yet */
 };
@@ -88,7 +88,7 @@ static int listen_at(int family, const struct sockaddr *address, socklen_t size,
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (fd >= 0 && bind(fd, address, size) == 0 && listen(fd, 1024) == 0 &&
         getsockname(fd, (struct sockaddr *)&bound, &bound_size) == 0) {
-        *ret_port = ntohs(bound.sin6_port); /* at the same place in both families */
+        *ret_port = ntohs(bound.sin6_port); /* the port is at the same place in both families */
         return fd;
     }
     int reason = errno;
@@ -98,7 +98,7 @@ static int listen_at(int family, const struct sockaddr *address, socklen_t size,
     return -1;
 }
 
-/* On all addresses of both families, or of the older one. */
+/* Listens on all addresses of both families, or else of IPv4. */
 static int listen_anywhere(uint16_t *ret_port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
@@ -195,7 +195,7 @@ void transfer_serve_as(struct transfer_server *server, const struct transfer_sel
     pthread_mutex_unlock(&server->mutex);
 }
 
-/* Returns whom this server serves now; false: nobody yet. */
+/* Reads what transfer_serve_as has set. Returns false if it was not called yet. */
 static bool self_of(struct transfer_server *server, struct transfer_self *ret_self)
 {
     pthread_mutex_lock(&server->mutex);
@@ -211,7 +211,7 @@ void transfer_serve_stop(struct transfer_server *server)
     (void)!eventfd_write(server->wake_fd, 1);
 }
 
-/* ---- a connection; false: it is over ---- */
+/* ---- a connection; functions return false if it must end ---- */
 
 static void answer_of(struct line *line, int code, uint32_t attempt, uint64_t number, enum line_state next)
 {
@@ -250,7 +250,8 @@ static int begin_copy(struct transfer_server *server, struct line *line)
     return line->map != NULL ? 0 : PHX_ERROR_MEMORY;
 }
 
-/* Is the client a rank of this gang, attempt and world, and a copy that it sends one of its own shard? */
+/* Returns true if the client is a rank of this gang, attempt and world, and a copy that it sends is of its
+ * own shard. */
 static bool is_peer(const struct transfer_self *self, const struct transfer_request *request)
 {
     const struct transfer_self *peer = &request->self;
@@ -289,7 +290,7 @@ static void begin(struct transfer_server *server, struct line *line, const struc
         answer(line, 0, 0, LINE_RECEIVING);
 }
 
-/* Verifies the tag before anything that the request says; a wrong one ends the connection. */
+/* Takes a request. Verifies its tag before anything else; a wrong tag ends the connection. */
 static bool take_request(struct transfer_server *server, struct line *line)
 {
     const uint8_t *nonce = line->bytes + TRANSFER_REQUEST_SIZE, *tag = nonce + SEAL_NONCE_SIZE;
@@ -319,7 +320,7 @@ static bool read_request(struct transfer_server *server, struct line *line)
     return line->bytes_len < sizeof line->bytes || take_request(server, line);
 }
 
-/* Ends a copy that has arrived: the copy counts if it is the one announced, and still of this attempt. */
+/* Ends a copy that has arrived. Seals it if it has the announced checksum, and is still of this attempt. */
 static void finish_copy(struct transfer_server *server, struct line *line)
 {
     struct transfer_self self;
@@ -330,7 +331,7 @@ static void finish_copy(struct transfer_server *server, struct line *line)
     answer(line, code, 0, LINE_FREE);
 }
 
-/* All data has come. */
+/* Continues after all data has arrived. */
 static void end_receiving(struct transfer_server *server, struct line *line)
 {
     line->bytes_len = 0;
@@ -355,13 +356,13 @@ static bool read_proof(struct transfer_server *server, struct line *line)
     return true;
 }
 
-/* All data has left; false: nothing follows. */
+/* Continues after all data was sent. Returns false if nothing follows. */
 static bool end_sending(struct line *line)
 {
     if (!line->request.proved)
         return false;
     poly1305_end(&line->sum, line->bytes + TRANSFER_ANSWER_SIZE - SEAL_TAG_SIZE);
-    line->bytes_len = SEAL_TAG_SIZE; /* goes out as the end of an answer */
+    line->bytes_len = SEAL_TAG_SIZE; /* sent like the end of an answer */
     line->state = LINE_ANSWER;
     line->next = LINE_FREE;
     return true;
@@ -384,7 +385,7 @@ static bool send_answer(struct transfer_server *server, struct line *line)
     return line->state != LINE_FREE;
 }
 
-/* Sends a part that is summed on its way, which the kernel cannot do. */
+/* Sends a part from user space, because sendfile cannot sum it. */
 static ssize_t send_summed(struct transfer_server *server, struct line *line)
 {
     size_t part = line->left < CHUNK ? (size_t)line->left : CHUNK;
@@ -426,8 +427,8 @@ static bool receive_map(struct line *line)
     return true;
 }
 
-/* Returns the length of the next part, at most `most` bytes: does it come from the sender, or is it here
- * already? */
+/* Returns the length of the next part, at most `most` bytes. *ret_comes: the client sends it; otherwise the
+ * copy already has it. */
 static size_t next_part(const struct line *line, size_t most, bool *ret_comes)
 {
     uint64_t len = line->request.offer.len;
@@ -442,7 +443,8 @@ static ssize_t nothing_now(ssize_t got)
     return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
 
-/* The next bytes of data at their place; how many are there, 0: none for now, -1: it is over. */
+/* Receives the next bytes of data into `to`. Returns their number, 0 if there are none yet, or -1 if the
+ * connection must end. */
 static ssize_t receive_part(struct line *line, uint8_t *to)
 {
     bool comes;
@@ -456,7 +458,7 @@ static ssize_t receive_part(struct line *line, uint8_t *to)
     return got;
 }
 
-/* As receive_part, a piece at a time. */
+/* As receive_part, for packed data: unpacks whole pieces. */
 static ssize_t receive_piece(struct transfer_server *server, struct line *line, uint8_t *to)
 {
     bool comes;
@@ -517,8 +519,8 @@ static bool move_on(struct transfer_server *server, struct line *line)
 
 /* ---- the thread ---- */
 
-/* Returns a free line, or ends and returns the one that has waited longest for a valid request; NULL: all are
- * at work. */
+/* Returns a free line, or ends and returns the one that has waited longest for a valid request. Returns NULL
+ * if all are busy. */
 static struct line *line_for_newcomer(struct transfer_server *server)
 {
     struct line *oldest = NULL;
@@ -534,7 +536,7 @@ static struct line *line_for_newcomer(struct transfer_server *server)
     return oldest;
 }
 
-/* Sends this side's nonce, which fits into the empty socket. */
+/* Sends this side's nonce, which always fits into a new socket's buffer. */
 static bool greet(struct line *line)
 {
     uint8_t hello[TRANSFER_HELLO_SIZE];
@@ -553,7 +555,7 @@ static void accept_all(struct transfer_server *server)
         if (fd < 0)
             return;
         struct line *line = line_for_newcomer(server);
-        if (line == NULL) { /* the client asks again */
+        if (line == NULL) { /* the client will try again */
             close(fd);
             return;
         }
@@ -566,7 +568,8 @@ static void accept_all(struct transfer_server *server)
     }
 }
 
-/* Data that the receiver already has is summed without receiving a byte from the sender. */
+/* Returns the event to wait for. Data that this side already has is summed without waiting for the client:
+ * POLLOUT is ready at once. */
 static short awaited(const struct line *line)
 {
     bool comes = true;
@@ -575,7 +578,7 @@ static short awaited(const struct line *line)
     return line->state == LINE_ANSWER || line->state == LINE_SENDING || !comes ? POLLOUT : POLLIN;
 }
 
-/* The places of the connections are those of the lines; returns how long to wait. */
+/* Fills the list for poll(), in the order of the lines. Returns how long to wait. */
 static int fill(struct transfer_server *server, struct pollfd *fds)
 {
     bool any = false, full = true;

@@ -40,8 +40,9 @@ static int sync_directory(const char *path, struct phx_error *error)
     return status;
 }
 
-/* Makes every missing directory on the way to `path`; several ranks may do so at once. The last two, of the
- * checkpoints and of the step, are this user's alone; the names in those above are nobody else's business. */
+/* Makes every missing directory on the way to `path`; several ranks may do so at once. The last two, those of
+ * the checkpoints and of the step, are readable by this user alone; other users may pass the others but not
+ * list them. */
 static int make_directories(const char *path, struct phx_error *error)
 {
     char part[PATH_SIZE];
@@ -89,7 +90,7 @@ int shard_header_decode(const uint8_t bytes[SHARD_HEADER_SIZE], const char *path
     return 0;
 }
 
-/* Are these the header of this shard? */
+/* Checks that these bytes are the header of this shard. */
 static int check_header(const struct shard_id *id, const uint8_t *bytes, const char *path,
                         struct shard_header *ret_header, struct phx_error *error)
 {
@@ -104,7 +105,7 @@ static int check_header(const struct shard_id *id, const uint8_t *bytes, const c
     return 0;
 }
 
-/* False at an early end too (errno is 0 then). */
+/* Reads `len` bytes. Returns false with errno, which is 0 if the file is too short. */
 static bool read_all(int fd, void *buf, size_t len)
 {
     uint8_t *out = buf;
@@ -122,7 +123,7 @@ static bool read_all(int fd, void *buf, size_t len)
     return true;
 }
 
-/* Opens the file and reads its header; the descriptor is positioned behind it. */
+/* Opens the file and reads its header; the descriptor is positioned after it. */
 static int open_file(const struct shard_id *id, const char *path, struct shard_header *ret_header,
                      int *ret_fd, struct phx_error *error)
 {
@@ -159,7 +160,7 @@ static int open_shard(const struct shard_id *id, char *path, struct shard_header
     return open_file(id, path, ret_header, ret_fd, error);
 }
 
-/* Into `buf`, or, NULL, only through the checksum. */
+/* Reads and verifies the data; with `buf` NULL only verifies it. */
 static int read_data(int fd, const char *path, const struct shard_header *header, uint8_t *buf,
                      struct phx_error *error)
 {
@@ -265,7 +266,7 @@ static int write_all(int fd, struct iovec *parts, size_t count)
     return 0;
 }
 
-/* Reads the file back, from the disk if the kernel allows it: its cache proves nothing. */
+/* Reads the file back, from the disk if the kernel allows it: reading the cache would prove nothing. */
 static int read_back(const struct shard_id *id, const char *path, struct phx_error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -285,7 +286,7 @@ static int publish(const struct shard_id *id, bool verify, const char *name, con
         status = job_fail_errno(error, errno, "sync %.120s", temporary);
     if (status == 0 && verify)
         status = read_back(id, temporary, error);
-    if (close(fd) != 0 && status == 0) /* a network file system may say only now that it is full */
+    if (close(fd) != 0 && status == 0) /* a network file system may report only now that it is full */
         status = job_fail_errno(error, errno, "close %.120s", temporary);
     if (status == 0 && rename(temporary, name) != 0)
         status = job_fail_errno(error, errno, "rename %.120s", temporary);
@@ -315,7 +316,7 @@ static int write_file(const struct shard_id *id, bool verify, const char *name, 
     return publish(id, verify, name, temporary, fd, status, error);
 }
 
-/* *direct: past the page cache, where this file system can. */
+/* Creates the file. *ret_direct: with O_DIRECT, which not all file systems support. */
 static int open_large(const char *temporary, bool *ret_direct)
 {
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT, 0600);
@@ -323,7 +324,7 @@ static int open_large(const char *temporary, bool *ret_direct)
     return fd >= 0 || errno != EINVAL ? fd : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }
 
-/* The data, then the header, when the checksum is known. 0, or errno. */
+/* Writes the data, then the header with the checksum. Returns 0 or errno. */
 static int fill_large(int fd, bool direct, const struct iovec *data, size_t count,
                       struct shard_header *header)
 {
@@ -332,7 +333,7 @@ static int fill_large(int fd, bool direct, const struct iovec *data, size_t coun
     if (fallocate(fd, 0, 0, size) != 0 && errno == ENOSPC) /* not all file systems can reserve */
         return errno;
     int reason = blocks_write(fd, direct, data, count, (size_t)header->len, &header->data_crc, first);
-    /* direct access was granted at open, but does not work */
+    /* the file system accepts O_DIRECT at open, but not in writes */
     if (reason == EINVAL && direct && fcntl(fd, F_SETFL, 0) == 0)
         reason = blocks_write(fd, false, data, count, (size_t)header->len, &header->data_crc, first);
     if (reason != 0)
@@ -354,16 +355,16 @@ static int fill_sealed(int fd, bool direct, const uint8_t *file, size_t size)
     return reason != 0 ? reason : ftruncate(fd, (off_t)size) != 0 ? errno : 0;
 }
 
-/* The contents of a shard: parts of data under a header that gets their checksum, or a file. */
+/* The contents of a shard: data in parts, whose checksum goes into the header, or a complete file. */
 struct content {
     const struct iovec *data;
     size_t count;
     struct shard_header *header;
-    const uint8_t *file; /* NULL: of the others */
+    const uint8_t *file; /* a complete file; NULL: the parts */
     size_t size;
 };
 
-/* As write_file, for a shard that is worth several threads. */
+/* As write_file, for a shard that is large enough for several threads. */
 static int write_large(const struct shard_id *id, bool verify, const char *name,
                        const struct content *content, struct phx_error *error)
 {
@@ -444,7 +445,7 @@ int shard_write_sealed(const struct shard_id *id, bool verify, const uint8_t *fi
 
 /* ---- the directory ---- */
 
-/* Reads a number at *text and then `after`; moves *text behind both. */
+/* Reads a number at *text, followed by `after`, and moves *text past both. */
 static bool skip_number(const char **text, const char *after, uint64_t max, uint64_t *ret_value)
 {
     char digits[24];

@@ -1,7 +1,7 @@
 /* shard_format.h - the header of a shard file, for the library that writes it and for tools that read it.
  * The file's contract is at the top of shard.h.
  *
- * Header-only and without state; each side brings its own CRC-32C (start with 0; it chains).
+ * Header-only and without state. The caller passes in its CRC-32C function (start with 0; it chains).
  */
 #ifndef PHX_JOB_CHECKPOINT_SHARD_FORMAT_H
 #define PHX_JOB_CHECKPOINT_SHARD_FORMAT_H
@@ -41,7 +41,8 @@ static inline void shard_header_put(const struct shard_header *header, shard_crc
     jobwire_put(&writer, crc(0, ret_bytes, writer.len), 4);
 }
 
-/* False: it is damaged, or no shard's. *ret_version other than SHARD_VERSION: the rest was not read. */
+/* Reads a header. Returns false if it is damaged or not that of a shard. If *ret_version is not
+ * SHARD_VERSION, the other fields must not be used. */
 static inline bool shard_header_get(const uint8_t bytes[SHARD_HEADER_SIZE], shard_crc crc,
                                     struct shard_header *ret_header, uint32_t *ret_version)
 {

@@ -1,6 +1,6 @@
 /* Shards in an object store. The store belongs to the agent, which has the credentials, the retries, and the
- * record of uploaded parts. The library handles files only: a shard goes into one of the rank's slots, and
- * the agent moves the slot. A stored shard is reported and committed as if the library had saved it. */
+ * record of uploaded parts. The library handles files only: it writes a shard into one of the rank's slots,
+ * and the agent copies the slot. A stored shard is reported and committed as if the library had saved it. */
 #include "job/context.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ void job_store_moved(struct phx_context *ctx, enum job_move_kind kind, const str
     bool old_agent = moved->copy_of == 0 && move->slot.copy_of > 0;
     if (!move->asked || move->slot.step != moved->step || move->slot.attempt != moved->attempt ||
         move->slot.slot != moved->slot || (move->slot.copy_of != moved->copy_of && !old_agent))
-        return; /* an answer for which no call waits any more */
+        return; /* no call waits for this answer any longer */
     move->answered = true;
     move->answer = *moved;
     if (old_agent)
@@ -40,7 +40,8 @@ void job_store_moved(struct phx_context *ctx, enum job_move_kind kind, const str
     job_changed(ctx);
 }
 
-/* Mutex held. The answer stays valid until the next of its kind is asked. */
+/* Has the agent make a transfer, and waits for its answer, which is valid until the next request of this
+ * kind. Mutex held. */
 static int have_moved(struct phx_context *ctx, enum job_move_kind kind, struct jobwire_slot slot,
                       struct phx_error *error)
 {
@@ -74,8 +75,8 @@ int job_store_put(struct phx_context *ctx, int slot, uint64_t step, struct phx_e
     return status;
 }
 
-/* Chooses the slot to overwrite when the gang goes back to `ref` or further: newer ones first, which are
- * useless then, after them the oldest. */
+/* Chooses the slot to overwrite when the gang restores `ref` or an older checkpoint: one that is unsealed or
+ * not older than `ref`, which is then useless, or else the oldest. */
 static int slot_to_lose(const struct held *held, const struct job_checkpoint_ref *ref)
 {
     int oldest = 0;
@@ -120,8 +121,8 @@ static bool is_of(const struct offer *offer, const struct job_checkpoint_ref *re
     return offer->step == ref->step && offer->attempt == ref->attempt;
 }
 
-/* Finds the copy of an old rank's shard that is already there, otherwise the place for one: the older of the
- * two slots. */
+/* Finds a present copy of an old rank's shard, or else the place for one, the older of the two slots. Returns
+ * true if the copy is present. */
 static bool find_copy(const char *dir, uint32_t rank, const struct job_checkpoint_ref *ref,
                       struct offer *ret_copy)
 {
@@ -152,7 +153,7 @@ static int make_file(const char *dir, const struct offer *copy, struct phx_error
     return 0;
 }
 
-/* An old rank's shard, as a copy in this machine's folder; its data is not verified. */
+/* Fetches an old rank's shard as a copy into this machine's folder; its data is not verified. */
 static int fetch_copy(struct phx_context *ctx, uint32_t rank, const struct job_checkpoint_ref *ref,
                       struct offer *ret_copy, struct phx_error *error)
 {
@@ -174,8 +175,8 @@ static int fetch_copy(struct phx_context *ctx, uint32_t rank, const struct job_c
                                  : status;
 }
 
-/* Reads the shard that this rank finds in the place of its own: the shard of the same rank of another world
- * or, if that world was smaller, of rank 0. */
+/* Finds a shard of another world, which tells the size of that world: the shard of this rank's number if a
+ * slot already has it, otherwise a copy of rank 0's, which is fetched. */
 static int find_other_world(struct phx_context *ctx, const struct job_checkpoint_ref *ref,
                             struct offer *ret_found, struct phx_error *error)
 {

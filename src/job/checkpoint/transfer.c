@@ -16,8 +16,8 @@
 #include "job/link/error.h"
 #include "job/link/wire.h"
 
-#define CHUNK    ((size_t)256 << 10) /* summed up while it is in the processor's memory */
-#define SLICE_MS 20                  /* between two looks at `stop` */
+#define CHUNK    ((size_t)256 << 10) /* summed while it is in the processor's cache */
+#define SLICE_MS 20                  /* between two tests of `stop` */
 
 uint64_t transfer_gang(const char *jobset)
 {
@@ -45,7 +45,7 @@ void transfer_put_request(const struct transfer_request *request, uint8_t ret_by
     jobwire_put(&writer, request->keep_attempt, 4);
 }
 
-/* Does data flow from the client to the server? */
+/* Returns true if the client sends the data. */
 static bool is_copy(enum transfer_type type)
 {
     return type == TRANSFER_PUT || type == TRANSFER_DELTA;
@@ -79,7 +79,7 @@ bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct tra
 struct line {
     const struct transfer_peer *peer;
     int fd;
-    int64_t begin_ns; /* of the data; and how much there was: */
+    int64_t begin_ns; /* start of the data, of which `moved` bytes have passed */
     uint64_t moved;
     struct seal in;      /* of the server's answers */
     struct poly1305 sum; /* of the data, with peer->prove */
@@ -97,7 +97,7 @@ static bool is_stopped(const struct line *line)
     return line->peer->stop != NULL && atomic_load(line->peer->stop);
 }
 
-/* Until the socket is ready, or nothing has happened for so long. fd -1: for that time alone. */
+/* Waits until the socket is ready, at most limit_ms. With fd -1 waits for that time. */
 static int wait_ready(const struct line *line, int fd, short events, int64_t limit_ms,
                       struct phx_error *error)
 {
@@ -154,7 +154,7 @@ static void close_line(struct line *line)
         close(line->fd);
 }
 
-/* Waits where the data is ahead of its rate. */
+/* Waits while the data is ahead of its rate. */
 static int keep_rate(struct line *line, size_t moved, struct phx_error *error)
 {
     line->moved += moved;
@@ -165,7 +165,7 @@ static int keep_rate(struct line *line, size_t moved, struct phx_error *error)
     if (ahead_ms < 1)
         return 0;
     int status = wait_ready(line, -1, 0, ahead_ms, error);
-    return status == PHX_ERROR_TIMEOUT ? 0 : status; /* the time is over: that was the aim */
+    return status == PHX_ERROR_TIMEOUT ? 0 : status; /* the time has passed, as intended */
 }
 
 /* Receives one piece of at most `len` bytes. */
@@ -213,7 +213,7 @@ static int send_all(struct line *line, const uint8_t *data, size_t len, struct p
     return status;
 }
 
-/* Sends bytes that are data, and sums them while they are in the processor's memory. */
+/* Sends bytes of data, and sums them while they are in the processor's cache. */
 static int send_summed(struct line *line, const uint8_t *data, size_t len, struct phx_error *error)
 {
     int status = 0;
@@ -249,7 +249,7 @@ static int receive_proof(struct line *line, struct phx_error *error)
     return status;
 }
 
-/* Data, packed where that is wanted. */
+/* Sends data, packed if peer->pack is set. */
 static int send_data(struct line *line, const uint8_t *data, uint64_t len, struct phx_error *error)
 {
     struct pack *pack = line->peer->pack;
@@ -271,7 +271,7 @@ static int send_data(struct line *line, const uint8_t *data, uint64_t len, struc
 
 struct answer {
     uint32_t attempt;
-    uint64_t number; /* a length, or a step */
+    uint64_t number; /* length of the data, or a step (DELTA) */
 };
 
 static int receive_answer(struct line *line, struct answer *ret_answer, struct phx_error *error)
@@ -292,7 +292,7 @@ static int receive_answer(struct line *line, struct answer *ret_answer, struct p
                                 line->peer->port, phx_code_name(code));
 }
 
-/* Waits for the server's nonce, and sends the request under it. */
+/* Waits for the server's nonce, and sends the request with its tag. */
 static int send_request(struct line *line, const struct transfer_request *request, struct phx_error *error)
 {
     uint8_t hello[TRANSFER_HELLO_SIZE], bytes[TRANSFER_SEALED_SIZE];
@@ -400,7 +400,7 @@ int transfer_put(const struct transfer_peer *peer, const struct transfer_request
     return status;
 }
 
-/* The map, then the blocks in it, neighbours together. */
+/* Sends the map, then its blocks, neighbouring ones together. */
 static int send_map(struct line *line, const uint8_t *map, const uint8_t *data, uint64_t len,
                     struct phx_error *error)
 {
@@ -440,7 +440,7 @@ int transfer_put_delta(const struct transfer_peer *peer, const struct transfer_r
     if (status == 0) {
         *ret_sent = delta_map_bytes(map, offer->len);
         delta_remember(history, &delta);
-    } else if (status == PHX_ERROR_CORRUPT) { /* the peer has something else than this side thought */
+    } else if (status == PHX_ERROR_CORRUPT) { /* the peer's copy is not the one in the history */
         delta_forget(history);
     }
     delta_done(&delta);

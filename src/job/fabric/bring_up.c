@@ -1,24 +1,24 @@
-/* bring_up.c - a session from what the ranks see to the start of all chips.
+/* bring_up.c - brings a session up, from what the ranks see to the start of all chips.
  *
- * Every rank gives the same answers to a session of its own (core/fabric/session.h), so all build the same
- * tables and come to the same end without a leader. */
+ * Every rank runs a session (core/fabric/session.h) with the same input, so all ranks build the same tables
+ * and reach the same result without a leader. */
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/check.h"
 #include "job/fabric/internal.h"
 
-enum { WRONG_WIRE_MS = 30000 }; /* for the controller to name tables that avoid it */
+enum { WRONG_WIRE_MS = 30000 }; /* time for the controller to name tables that avoid it */
 
-/* The cubes of the slice, as the ranks' chips say. */
+/* The cubes of the slice, from the labels of the ranks' chips. */
 struct roll {
     struct cube_slice slice;
-    uint8_t origin[AXES]; /* of a part of a cube */
+    uint8_t origin[AXES]; /* place of a slice that is part of a cube */
 };
 
-/* --- who has which chip --------------------------------------------------------------------------------- */
+/* --- which rank has which chip -------------------------------------------------------------------------- */
 
-/* Where a rank's chip is in the slice: ranks count machines of 2x2x1 along X, Y, Z (docs/fabric.md). */
+/* Finds the coordinates of a rank's chip: ranks count machines of 2x2x1 along X, Y, Z (docs/fabric.md). */
 static void chip_at(const struct phx_fabric *fabric, uint32_t rank, uint32_t index, uint32_t ret_at[AXES])
 {
     uint32_t machines_x = fabric->shape.extent[0] / 2u, machines_y = fabric->shape.extent[1] / 2u;
@@ -27,7 +27,7 @@ static void chip_at(const struct phx_fabric *fabric, uint32_t rank, uint32_t ind
     ret_at[2] = rank / (machines_x * machines_y);
 }
 
-/* The rank that has a chip, and the index in its machine: chip_at() undone. */
+/* Returns the rank that has a chip, and its index in the machine: the inverse of chip_at(). */
 static uint32_t owner_of(const struct phx_fabric *fabric, uint16_t chip, uint32_t *ret_index)
 {
     const struct torus *torus = &fabric->torus;
@@ -37,7 +37,7 @@ static uint32_t owner_of(const struct phx_fabric *fabric, uint16_t chip, uint32_
     return x / 2 + machines_x * (y / 2 + machines_y * z);
 }
 
-/* A part of a cube begins where the first rank's first chip is. */
+/* Finds the origin: a slice that is part of a cube begins at the first rank's first chip. */
 static void find_origin(const struct phx_fabric *fabric, struct roll *roll)
 {
     uint32_t first = fabric->words[0].chips[0].label % CUBE_CHIPS;
@@ -85,8 +85,8 @@ uint64_t fabric_switch_bit(const struct phx_chip_about *chip, uint32_t port)
     return optical ? UINT64_C(1) << (FACE_LINKS * end.axis + end.index) : 0;
 }
 
-/* The switches over which a rank's chips see other chips than the slice has there, also those that the tables
- * avoid: what was wrong stays so until it is seen to be right. */
+/* Returns the switches over which a rank's chips see other chips than the slice requires. Switches that the
+ * tables avoid are included: a wrong wire counts until it is seen to be right. */
 static uint64_t find_wrong(const struct phx_fabric *fabric, uint32_t rank)
 {
     const struct torus *torus = &fabric->torus;
@@ -110,7 +110,7 @@ static uint64_t find_wrong(const struct phx_fabric *fabric, uint32_t rank)
 
 /* --- the orders of a session ---------------------------------------------------------------------------- */
 
-/* The neighbours that a chip sees, without the links of switches that are to be avoided. */
+/* Fills in the neighbours that a chip sees, without those over switches that must be avoided. */
 static void fill_neighbours(const struct phx_fabric *fabric, const struct phx_chip_about *chip,
                             struct fabric_neighbour ret_seen[CHIP_PORTS])
 {
@@ -144,7 +144,7 @@ static int load_chip(struct phx_fabric *fabric, const struct fabric_order *order
     return fabric->driver->load(fabric->chips, index, &load, error);
 }
 
-/* The slice's links with light at both ends, as a session sees them. */
+/* Copies the torus without the links that have no light, as a session sees it. */
 static void make_torus(const struct phx_fabric *fabric, struct torus *ret_torus)
 {
     struct fabric_neighbour seen[CHIP_PORTS];
@@ -158,7 +158,8 @@ static void make_torus(const struct phx_fabric *fabric, struct torus *ret_torus)
     }
 }
 
-/* Before the first chip is loaded: whether its tables are those of all ranks, as fabric_tables_agree(). */
+/* Checks, before the first chip is loaded, that all ranks have the same tables. Returns as
+ * fabric_tables_agree(). */
 static int judge_tables(struct phx_fabric *fabric, const struct fabric_session *session,
                         const struct route *route, struct phx_error *error)
 {
@@ -171,8 +172,8 @@ static int judge_tables(struct phx_fabric *fabric, const struct fabric_session *
     return fabric_tables_agree(fabric, fabric_tables_digest(route), error);
 }
 
-/* Answers and carries out the orders up to the start, whose order it takes. FABRIC_AGAIN: the ranks' tables
- * differ. *ret_route is the session's. */
+/* Carries out the orders of the session up to its start. Returns FABRIC_AGAIN if the ranks' tables differ.
+ * *ret_route belongs to the session. */
 static int prepare(struct phx_fabric *fabric, struct fabric_session *session, const struct route **ret_route,
                    struct phx_error *error)
 {
@@ -201,7 +202,8 @@ static int prepare(struct phx_fabric *fabric, struct fabric_session *session, co
 
 /* --- a generation -------------------------------------------------------------------------------------- */
 
-/* Takes the chips out of their session, so that nothing of it arrives any more, and forgets what has. */
+/* Takes the chips out of their session, so none of its packets arrives any longer, and forgets its
+ * arrivals. */
 static int leave_session(struct phx_fabric *fabric, struct phx_error *error)
 {
     struct phx_chip_event event;
@@ -215,7 +217,7 @@ static int leave_session(struct phx_fabric *fabric, struct phx_error *error)
     return status;
 }
 
-/* Draws from all ranks' words what holds for all. */
+/* Derives from all ranks' words the values that all ranks use. */
 static void agree(struct phx_fabric *fabric)
 {
     uint64_t tables = 0, least = UINT64_MAX;
@@ -252,7 +254,7 @@ static void note_live(struct phx_fabric *fabric)
     }
 }
 
-/* Finds the switches with wrong wires, and tells the controller those that this rank sees. */
+/* Finds the switches with wrong wires, and reports those that this rank sees to the controller. */
 static void look_at_wires(struct phx_fabric *fabric)
 {
     uint64_t own = 0;
@@ -266,8 +268,9 @@ static void look_at_wires(struct phx_fabric *fabric)
     phx_slice_wrong(fabric->ctx, own);
 }
 
-/* All ranks have found that wires are wrong, and told the controller. Waits for its answer, tables that avoid
- * them; PHX_ERROR_INVALID, with *error as it was, if there is none. */
+/* Waits, after all ranks have reported wrong wires, for tables of the controller that avoid them. Returns
+ * FABRIC_AGAIN with the tables, PHX_ERROR_INVALID with *error unchanged if there are none in time, or another
+ * error. */
 static int await_other_tables(struct phx_fabric *fabric, struct phx_error *error)
 {
     struct phx_slice slice;
@@ -280,7 +283,7 @@ static int await_other_tables(struct phx_fabric *fabric, struct phx_error *error
     return status < 0 ? status : FABRIC_AGAIN;
 }
 
-/* `roll` and `pattern` outlive the session. */
+/* Makes a session. `roll` and `pattern` must outlive it. */
 static int new_session(struct phx_fabric *fabric, const struct roll *roll, const struct str *pattern,
                        struct fabric_session **ret_session, struct phx_error *error)
 {
@@ -298,7 +301,8 @@ static int new_session(struct phx_fabric *fabric, const struct roll *roll, const
     return 0;
 }
 
-/* Loads and starts this machine's chips. *ret_route: the session's tables, with which they run after 0. */
+/* Loads and starts this machine's chips. On success they run with *ret_route, which belongs to the
+ * session. */
 static int load_and_start(struct phx_fabric *fabric, struct fabric_session *session,
                           const struct route **ret_route, struct phx_error *error)
 {
@@ -312,7 +316,7 @@ static int load_and_start(struct phx_fabric *fabric, struct fabric_session *sess
         int met = phx_barrier(fabric->ctx, -1, error);
         status = met < 0 ? met : status;
     }
-    if (status == 0 && fabric->rank == 0) /* it has the root of the clock tree, chip 0 */
+    if (status == 0 && fabric->rank == 0) /* rank 0 has chip 0, the root of the clock tree */
         status = fabric->driver->start(fabric->chips, 0, fabric->session, error);
     return status == 0 ? fabric_await_start(fabric, error) : status;
 }
@@ -324,7 +328,7 @@ static int run_session(struct phx_fabric *fabric, struct phx_error *error)
     struct buf bytes BUF_CLEANUP = {0};
     struct fabric_session *session;
     const struct route *route;
-    int status = call_roll(fabric, &roll, error); /* from here on, all labels are of the slice's cubes */
+    int status = call_roll(fabric, &roll, error); /* on success, all labels are of the slice's cubes */
     if (status < 0)
         return status;
     look_at_wires(fabric);

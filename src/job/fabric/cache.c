@@ -59,7 +59,8 @@ static int read_open(int fd, const char *path, size_t most, struct buf *ret_byte
 
 static int read_file(const char *path, size_t most, struct buf *ret_bytes, struct error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be anything, such as a pipe */
+    /* the name may be that of anything, such as a pipe */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? error_set(error, ERROR_NOT_FOUND, "%s: there is no such file", path)
                                : error_set_errno(error, errno, "%s", path);
@@ -78,7 +79,7 @@ int route_cache_read(const char *folder, const struct torus *torus, struct buf *
 
 /* --- writing -------------------------------------------------------------------------------------------- */
 
-/* `hurry` (NULL: never) breaks it off, with ECANCELED. */
+/* Writes all bytes durably. Returns false with errno: ECANCELED when `hurry` (NULL: never) is set. */
 static bool write_all(int fd, const struct buf *bytes, const atomic_bool *hurry)
 {
     for (size_t at = 0; at < bytes->len;) {
@@ -93,7 +94,7 @@ static bool write_all(int fd, const struct buf *bytes, const atomic_bool *hurry)
     return fsync(fd) == 0;
 }
 
-/* The rename is durable with the folder; where folders cannot be synced, the file may be missing later. */
+/* Makes the rename durable. If folders cannot be synced, the file may be missing after a crash. */
 static void sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -127,7 +128,7 @@ static int keep(const char *folder, const char *path, const struct buf *bytes, s
 {
     struct buf present BUF_CLEANUP = {0};
     if (read_file(path, most, &present, NULL) == 0 && str_equal(buf_str(&present), buf_str(bytes)))
-        return 0; /* another process was faster */
+        return 0; /* another process has written it */
     return replace(folder, path, bytes, hurry, error);
 }
 
@@ -144,11 +145,11 @@ int route_cache_write(const char *folder, const struct torus *torus, const struc
 
 struct route_keeper {
     pthread_t thread;
-    bool runs; /* the thread was made */
+    bool runs; /* the thread was started */
     atomic_bool hurry, ended;
     struct buf folder, path, bytes;
     size_t most;
-    struct error error; /* from `ended` on */
+    struct error error; /* valid once `ended` is set */
 };
 
 static void *run_keeper(void *context)
@@ -170,7 +171,7 @@ struct route_keeper *route_cache_begin(const char *folder, const struct torus *t
     path_of(folder, torus, &keeper->path);
     pattern_pack(torus, route, &keeper->bytes);
     keeper->most = pattern_size_max(torus);
-    sigfillset(&all); /* signals are the program's */
+    sigfillset(&all); /* the program's own threads handle its signals */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int reason = pthread_create(&keeper->thread, NULL, run_keeper, keeper);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -2,8 +2,9 @@
  * Both sides include this header.
  *
  * Transport: a stream socket of the Unix family for each machine. The emulator sends HELLO; then the driver
- * sends requests. Each but WRITE is answered by one frame, in order: LOOKED, DATA or DONE. EVENT frames come
- * in between. A new connection to a machine ends the one before; the end of a connection unloads the chips.
+ * sends requests. The emulator answers each but WRITE with one frame, in order: LOOKED, DATA or DONE. EVENT
+ * frames may arrive in between. A new connection to a machine ends the previous one; the end of a connection
+ * unloads the chips.
  *
  * Frame (all integers little-endian):
  *     u32 length     of what follows, 1 to CHIPWIRE_BYTES_MAX
@@ -36,7 +37,7 @@ enum chipwire_type {
     CHIPWIRE_READ = 6,   /* u8 chip, u32 address, u32 len: 1 to CHIPWIRE_DATA_MAX */
 
     CHIPWIRE_HELLO = 64,  /* u16 version, u8 chips */
-    CHIPWIRE_DONE = 65,   /* u8 refused: 0 or 1, then the reason as text */
+    CHIPWIRE_DONE = 65,   /* u8 refused: 0 or 1, then the reason for 1 as text */
     CHIPWIRE_LOOKED = 66, /* u32 label, u32 session, u32 memory_bytes, 6 x (u8 light, u8 port, u32 chip,
                              u32 rtt_ns) */
     CHIPWIRE_DATA = 67,   /* bytes */
@@ -45,7 +46,7 @@ enum chipwire_type {
 
 enum { CHIPWIRE_ABOUT_BYTES = 12 + PHX_CHIP_PORTS * 10 };
 
-/* The fields of LOOKED. */
+/* Writes the fields of LOOKED. */
 static inline void chipwire_put_about(struct jobwire_writer *writer, const struct phx_chip_about *about)
 {
     jobwire_put(writer, about->label, 4);

@@ -19,7 +19,7 @@ struct phx_chips {
     int fd;
     uint32_t count;
     struct buf in, out;
-    size_t taken; /* bytes of `in` that were used */
+    size_t taken; /* bytes of `in` that were consumed */
     VEC(struct phx_chip_event) events;
     size_t next;
 };
@@ -43,7 +43,7 @@ static void put(struct phx_chips *chips, uint64_t value, size_t size)
         buf_add_char(&chips->out, (char)(value >> (8 * i)));
 }
 
-/* Begins a request: all have a chip. */
+/* Begins a request: every request starts with a chip. */
 static void put_head(struct phx_chips *chips, enum chipwire_type type, uint32_t chip, size_t fields)
 {
     put(chips, 2 + fields, CHIPWIRE_HEAD);
@@ -64,7 +64,7 @@ static int send_all(struct phx_chips *chips, struct phx_error *error)
     return 0;
 }
 
-/* Reads once; without `wait` only what is there. */
+/* Reads once; without `wait`, only the available bytes. */
 static int receive(struct phx_chips *chips, bool wait, struct phx_error *error)
 {
     char bytes[READ_BYTES];
@@ -79,7 +79,7 @@ static int receive(struct phx_chips *chips, bool wait, struct phx_error *error)
     return 0;
 }
 
-/* 1: *ret_frame is the next whole frame, valid until the next receive(); 0: there is none; or an error. */
+/* Returns 1 with the next whole frame, valid until the next receive(), 0 if there is none, or an error. */
 static int take_frame(struct phx_chips *chips, struct jobwire_reader *ret_frame, struct phx_error *error)
 {
     if (chips->in.len - chips->taken < CHIPWIRE_HEAD)
@@ -110,7 +110,8 @@ static int take_event(struct phx_chips *chips, struct jobwire_reader *frame, str
     return 0;
 }
 
-/* Takes the frames that have come, up to an answer: 1: it is *ret_frame, behind its type; 0: events alone. */
+/* Takes the frames received so far, up to an answer. Returns 1 with the answer in *ret_frame, positioned
+ * after its type, 0 if there were only events, or an error. */
 static int take_frames(struct phx_chips *chips, uint64_t *ret_type, struct jobwire_reader *ret_frame,
                        struct phx_error *error)
 {
@@ -126,7 +127,7 @@ static int take_frames(struct phx_chips *chips, uint64_t *ret_type, struct jobwi
     return found;
 }
 
-/* Sends what is to be sent and waits for the answer. */
+/* Sends all pending requests and waits for the answer. */
 static int ask(struct phx_chips *chips, enum chipwire_type expected, struct jobwire_reader *ret_answer,
                struct phx_error *error)
 {
@@ -292,7 +293,7 @@ static int emulated_next(struct phx_chips *chips, struct phx_chip_event *ret_eve
         if (status == 0)
             status = take_frames(chips, &type, &frame, error);
         if (status == 1)
-            return garbled(error); /* an answer that nobody asked for */
+            return garbled(error); /* an answer without a request */
     }
     if (status < 0)
         return status;

@@ -1,4 +1,5 @@
-/* fabric.c - opens and closes the network of a slice, and begins calls again after another bringing-up. */
+/* fabric.c - opens and closes the network of a slice, and repeats calls after the network was brought up
+ * again. */
 #include "phalanx/fabric.h"
 
 #include <stdarg.h>
@@ -50,7 +51,7 @@ static int take_slice(struct phx_fabric *fabric, struct phx_error *error)
     return 0;
 }
 
-/* Counts the fabrics that this attempt has had: all ranks have opened as many. */
+/* Counts the fabrics opened earlier in this attempt, which are as many on all ranks, and records this one. */
 static int count_opens(struct phx_fabric *fabric, struct phx_error *error)
 {
     char key[FABRIC_KEY_MAX], value;
@@ -83,7 +84,7 @@ static int open_chips(struct phx_fabric *fabric, const char *text, struct phx_er
     return status;
 }
 
-/* A copy of the folder's name; NULL: there is none. */
+/* Returns a copy of the folder's name; NULL if there is none. */
 static char *folder_of(const char *asked)
 {
     const char *folder = asked != NULL ? asked : getenv("PHX_ROUTE_CACHE");
@@ -107,7 +108,7 @@ static void free_fabric(struct phx_fabric *fabric)
     mem_free(fabric);
 }
 
-/* Takes the tables out of this machine's chips, says so, and frees the fabric. */
+/* Unloads this machine's chips, closes their session, and frees the fabric. */
 static void leave_chips(struct phx_fabric *fabric)
 {
     for (uint32_t index = 0; index < PHX_SLICE_CHIPS && fabric->chips != NULL; index++)
@@ -116,7 +117,7 @@ static void leave_chips(struct phx_fabric *fabric)
     free_fabric(fabric);
 }
 
-/* Brings the network up until nothing happens meanwhile. */
+/* Brings the network up, again and again until nothing interrupts it. */
 static int bring_up(struct phx_fabric *fabric, struct phx_error *error)
 {
     int status;
@@ -189,7 +190,7 @@ static int repeat_last(struct phx_fabric *fabric, struct phx_error *error)
     return fabric_sum_once(fabric, values, fabric->last.count, fabric->last.dtype, fabric->done - 1, error);
 }
 
-/* Makes the last sum once more for ranks that have not finished it, as often as it takes. */
+/* Repeats the last sum for ranks that have not finished it, until it succeeds. */
 static int help_behind(struct phx_fabric *fabric, struct phx_error *error)
 {
     int status = 0;
@@ -210,7 +211,7 @@ static int try_sum(struct phx_fabric *fabric, void *values, uint32_t count, int 
     return status == 0 ? fabric_sum_once(fabric, values, count, dtype, fabric->done, error) : status;
 }
 
-/* One operation, as often as it takes. */
+/* Makes one operation, and repeats it until it succeeds. */
 static int sum_part(struct phx_fabric *fabric, void *values, uint32_t count, int dtype,
                     struct phx_error *error)
 {
@@ -254,8 +255,8 @@ int phx_fabric_sum(phx_fabric *fabric, void *values, size_t count, int dtype, st
 
 /* --- close --------------------------------------------------------------------------------------------- */
 
-/* 1: all ranks have said that they are done; 0: not yet; or an error. Rank 0 asks for all, and tells them:
- * the others wait for its word alone, which stands behind those of the ranks. */
+/* Returns 1 if all ranks are done, 0 if not yet, or an error. Rank 0 reads the keys of all ranks, from *first
+ * on, and then puts one more key after theirs; the other ranks wait for that key alone. */
 static int all_are_done(struct phx_fabric *fabric, uint32_t *first, struct phx_error *error)
 {
     char key[FABRIC_KEY_MAX], value;
@@ -275,8 +276,8 @@ static int all_are_done(struct phx_fabric *fabric, uint32_t *first, struct phx_e
     return status == 0 ? 1 : status;
 }
 
-/* Stays for ranks that are not done: they may need this one's chips. Asks for no new generation itself: ranks
- * that have seen all others done are gone. */
+/* Waits for ranks that are not done, because they may need this rank's chips. Does not ask for a new
+ * generation: ranks that have seen that all are done have left. */
 static int stay(struct phx_fabric *fabric, struct phx_error *error)
 {
     char key[FABRIC_KEY_MAX];

@@ -8,8 +8,8 @@
 
 enum {
     WORD_BYTES = 25 + PHX_SLICE_CHIPS * CHIPWIRE_ABOUT_BYTES,
-    GROUP_RANKS = 16,                         /* of a leader */
-    PIECE_RANKS = PHX_VALUE_MAX / WORD_BYTES, /* whose words fit into one value */
+    GROUP_RANKS = 16,                         /* ranks of a group */
+    PIECE_RANKS = PHX_VALUE_MAX / WORD_BYTES, /* ranks whose words fit into one value */
 };
 
 void fabric_gather_key(uint32_t opened, const char *name, uint32_t generation, int64_t rank,
@@ -32,7 +32,7 @@ static void write_word(const struct fabric_word *word, uint8_t bytes[WORD_BYTES]
     CHECK(!out.full && out.len == WORD_BYTES);
 }
 
-/* False: it is no word. */
+/* Reads a word. Returns false if it is not valid. */
 static bool read_word(const uint8_t *bytes, size_t len, struct fabric_word *ret_word)
 {
     struct jobwire_reader in = {.data = bytes, .len = len};
@@ -77,7 +77,7 @@ static uint32_t words_of(const struct fabric_ranks *ranks, uint32_t first, uint3
     return ranks->world - first < most ? ranks->world - first : most;
 }
 
-/* A leader's part: the words of its group, of which it has its own. */
+/* Gathers the words of a leader's group, in addition to its own, and puts them for rank 0. */
 static int gather_group(const struct fabric_ranks *ranks, uint8_t *words, struct phx_error *error)
 {
     uint32_t first = ranks->rank, count = words_of(ranks, first, GROUP_RANKS);
@@ -90,7 +90,7 @@ static int gather_group(const struct fabric_ranks *ranks, uint8_t *words, struct
     return status;
 }
 
-/* Rank 0's part, behind that of a leader: the words of all groups, put for all ranks. */
+/* Gathers the words of all groups, on rank 0 after its part as a leader, and puts them for all ranks. */
 static int gather_all(const struct fabric_ranks *ranks, uint8_t *words, struct phx_error *error)
 {
     int status = 0;

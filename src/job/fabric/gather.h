@@ -1,11 +1,11 @@
-/* gather.h - what all ranks of a slice tell each other before a session of their chips.
+/* gather.h - an all-gather of one word per rank, before each session of the slice's chips.
  *
  *     ranks of a group  --word-->  its first rank, the leader  --group-->  rank 0  --all-->  all ranks
  *
- * The words go by the keys of libphalanx, which rank 0 has: each get asks it. A rank makes one put and one
- * get, a leader 15 gets more, and rank 0 one for each group: about N gets for N ranks, where each asking for
- * all others would make N * N. Values of earlier generations are emptied, so that the store has those of two
- * generations alone.
+ * The words travel as values of the key-value store of libphalanx, which rank 0 serves. A rank makes one put
+ * and one get, a leader up to 15 more gets, and rank 0 one more for each group: about N gets for N ranks,
+ * instead of N * N. Values of earlier generations are emptied, so the store has those of two generations
+ * only.
  */
 #ifndef PHX_JOB_FABRIC_GATHER_H
 #define PHX_JOB_FABRIC_GATHER_H
@@ -15,14 +15,14 @@
 
 /* A rank's cache of solved tables (tables.c). */
 enum fabric_word_cache {
-    FABRIC_CACHES = 1,    /* it has one */
-    FABRIC_DISTRUSTS = 2, /* the ranks' tables differed: all are to build theirs */
+    FABRIC_CACHES = 1,    /* the rank has a cache */
+    FABRIC_DISTRUSTS = 2, /* the ranks' tables differed: all ranks must build theirs */
 };
 
-/* The word of a rank in each generation. */
+/* A rank's contribution to the all-gather of a generation. */
 struct fabric_word {
-    uint64_t done;   /* sums that it has finished */
-    uint64_t tables; /* number of the newest tables that it was told, and the switches that they avoid */
+    uint64_t done;   /* sums that the rank has finished */
+    uint64_t tables; /* number of the newest tables that the rank knows, and the switches that they avoid */
     uint64_t without;
     uint8_t cache; /* bits: enum fabric_word_cache */
     struct phx_chip_about chips[PHX_SLICE_CHIPS];
@@ -36,12 +36,12 @@ struct fabric_ranks {
     uint32_t generation; /* from 1; all ranks take part in each */
 };
 
-/* Tells all ranks `word` and waits for theirs, in ret_words[world]. Returns 0, or an error: then the words
- * are undefined. */
+/* Sends `word` to all ranks and waits for their words, in ret_words[world]. Collective. Returns 0, or an
+ * error after which the words are undefined. */
 int fabric_gather(const struct fabric_ranks *ranks, const struct fabric_word *word,
                   struct fabric_word *ret_words, struct phx_error *error);
 
-/* The name of a key: "fabric/<opened>/<name>/<generation>[/<rank>]"; rank -1: none. */
+/* Writes the name of a key: "fabric/<opened>/<name>/<generation>[/<rank>]"; rank -1: without a rank. */
 enum { FABRIC_KEY_MAX = 64 };
 void fabric_gather_key(uint32_t opened, const char *name, uint32_t generation, int64_t rank,
                        char key[FABRIC_KEY_MAX]);

@@ -1,9 +1,9 @@
 /* sum.c - an all-reduce over the chips of the slice, by the plans of core/fabric/collective.h.
  *
- * A rank's numbers are those of its machine's first chip; the other chips begin with zeros. In each step a
- * chip writes into its neighbour's memory, at a place that no other write of the operation uses: chips may be
- * some steps ahead of each other, and by one operation at most, so operations take turns with the halves of
- * the memory. */
+ * The first chip of a machine begins with its rank's values, the other chips with zeros. In each step a chip
+ * writes into its neighbour's memory, at a place that no other write of the operation uses, because chips may
+ * be some steps ahead of each other. Chips are at most one operation ahead of each other, so operations use
+ * the halves of the memory in turn. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -51,7 +51,7 @@ static void add_values(void *to, const void *from, uint32_t count, int dtype)
             twice[i] += ((const double *)from)[i];
 }
 
-/* The index of a chip of this machine; PHX_SLICE_CHIPS: it is another one's. */
+/* Returns the index of a chip of this machine; PHX_SLICE_CHIPS if the chip is another machine's. */
 static uint32_t own_chip(const struct phx_fabric *fabric, uint16_t number)
 {
     uint32_t index = 0;
@@ -114,7 +114,7 @@ static int run_steps(struct exchange *exchange, struct phx_error *error)
                 status = take_transfer(exchange, i, index, error);
         }
     }
-    /* A chip that only sends in the last steps, as in a sum of one element, waits for nothing behind them. */
+    /* A chip that only sends in the last steps, as in a sum of one element, waits for no event after them. */
     return status == 0 ? fabric_flush(fabric, error) : status;
 }
 

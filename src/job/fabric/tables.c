@@ -1,14 +1,14 @@
-/* tables.c - the same routing tables on all ranks, also where some come from caches of solved ones.
+/* tables.c - ensures that all ranks use the same routing tables, even if some tables come from caches.
  *
- * Every rank builds the same tables of the same links. A cache (cache.h) saves that time, and its tables are
- * proved when they are loaded; but they may be others than this library builds, as right as these, if another
- * version of it or another program left them. So where any rank has a cache, rank 0 puts the digest of its
- * tables, and each rank compares its own before it loads a chip:
+ * Every rank builds the same tables from the same links. A cache (cache.h) saves that time, and its tables
+ * are proved when they are loaded. But they may differ from those that this library builds, and be as valid,
+ * if another version of the library or another program has written them. Therefore, if any rank has a cache,
+ * rank 0 puts the digest of its tables, and each rank compares its own digest before it loads a chip:
  *
- *     the same                   goes on
- *     another one                asks for another generation, in which no rank uses its cache: all build
- *                                their tables, compare them, and keep them in the place of what they had
- *     another one after that     fails, and names both: the ranks have different versions of the library
+ *     equal                      continues
+ *     different                  asks for another generation, in which no rank uses its cache: all ranks
+ *                                build their tables, compare them, and replace those in their caches
+ *     different again            fails, and names both: the ranks have different versions of the library
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ uint64_t fabric_tables_digest(const struct route *route)
     return route->inject != NULL ? hash_words(digest, route->inject, bytes) : digest;
 }
 
-/* Rank 0's digest. */
+/* Puts this rank's digest on rank 0; gets rank 0's digest on the others. */
 static int exchange(struct phx_fabric *fabric, uint64_t own, uint64_t *ret_first, struct phx_error *error)
 {
     char key[FABRIC_KEY_MAX];

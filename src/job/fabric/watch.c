@@ -1,5 +1,5 @@
-/* watch.c - what ends a session early: light that goes, writes that are lost, the controller's word, and
- * other ranks that have seen such. */
+/* watch.c - watches for events that end a session early: links that lose their light, lost writes, new tables
+ * of the controller, and requests of other ranks that have seen such events. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -61,7 +61,7 @@ int fabric_is_asked(struct phx_fabric *fabric, struct phx_error *error)
     return status == 0 ? FABRIC_AGAIN : status == PHX_ERROR_NONE ? 0 : status;
 }
 
-/* Whether a switch of `added` carries data now, as all ranks have said. */
+/* Returns true if a switch of `added` carries data now, according to the words of all ranks. */
 static bool carries_data(const struct phx_fabric *fabric, uint64_t added)
 {
     for (uint32_t rank = 0; rank < fabric->world; rank++)
@@ -74,8 +74,8 @@ static bool carries_data(const struct phx_fabric *fabric, uint64_t added)
     return false;
 }
 
-/* Takes note of the tables that the controller names; true: other links are to be used. A switch that is back
- * may have light again, and is looked at. */
+/* Compares with the tables that the controller names now. Returns true if other links must be used, or a
+ * switch has returned, which may have light again. Otherwise takes the number of the tables. */
 static bool routes_change(struct phx_fabric *fabric)
 {
     struct phx_slice slice;
@@ -83,7 +83,7 @@ static bool routes_change(struct phx_fabric *fabric)
         return false;
     if ((fabric->without & ~slice.without) != 0 || carries_data(fabric, slice.without & ~fabric->without))
         return true;
-    fabric->slice.tables = slice.tables; /* light had told before the controller did */
+    fabric->slice.tables = slice.tables; /* the links of these switches had already lost their light */
     fabric->without = slice.without;
     phx_slice_loaded(fabric->ctx, slice.tables, slice.without);
     return false;
@@ -115,7 +115,7 @@ static void wait_a_little(struct phx_fabric *fabric)
 {
     struct pollfd fds[2] = {{.fd = fabric->driver->fd(fabric->chips), .events = POLLIN},
                             {.fd = phx_failure_fd(fabric->ctx), .events = POLLIN}};
-    poll(fds, 2, WAIT_MS); /* other ranks ask by a key, which has no descriptor */
+    poll(fds, 2, WAIT_MS); /* other ranks ask through a key, which has no descriptor */
 }
 
 static int take_events(struct phx_fabric *fabric, int *taken, struct phx_error *error)

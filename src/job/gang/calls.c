@@ -6,7 +6,8 @@
 
 #include "job/link/error.h"
 
-/* Other threads may ask while one changes the attempt. A context is never in read-only memory. */
+/* Reads a number under the mutex, since another thread may change the attempt. Casting const away is safe: a
+ * context is never in read-only memory. */
 static uint32_t read_number(const phx_context *ctx, const uint32_t *number)
 {
     pthread_mutex_t *mutex = (pthread_mutex_t *)(uintptr_t)&ctx->mutex;
@@ -61,7 +62,7 @@ int phx_failure_fd(const phx_context *ctx)
     return ctx->failure_fd;
 }
 
-/* 0 while this rank can talk to the coordinator. */
+/* Returns 0 while this rank is connected to the coordinator, otherwise the failure. */
 static int rendezvous_state(const struct phx_context *ctx, struct phx_error *error)
 {
     int status = job_failure(ctx, error);
@@ -172,7 +173,7 @@ int phx_kv_get(phx_context *ctx, const char *key, void *buf, size_t cap, size_t 
                                          .key = (const uint8_t *)key,
                                          .key_len = (uint32_t)strlen(key),
                                          .status = timeout_ms != 0};
-    pthread_mutex_lock(&ctx->mutex); /* without waiting for the key, the answer itself is waited for */
+    pthread_mutex_lock(&ctx->mutex); /* timeout 0 still waits for the answer, but not for the key */
     status = run_call(ctx, &call, &message, timeout_ms == 0 ? JOB_NEVER : job_deadline_ns(timeout_ms), error);
     pthread_mutex_unlock(&ctx->mutex);
     if (status != 0)

@@ -1,9 +1,9 @@
 /* The coordinator of the gang, on rank 0: accepts the other ranks, sends the table when the gang is whole,
- * counts barriers, keeps keys, and announces losses to all ranks; stand-alone it commits checkpoints. Rank 0
- * itself is a member without a connection.
+ * counts barriers, serves the key-value store, and announces losses to all ranks. Stand-alone, it commits
+ * checkpoints. Rank 0 itself is a member without a connection.
  *
  * Only the context's own thread closes a connection (in job_coordinator_ready), so the list of descriptors
- * for poll() stays right; other threads at most shut one down. */
+ * for poll() stays right. Other threads may only shut a connection down. */
 #include "job/context.h"
 
 #include <assert.h>
@@ -23,23 +23,23 @@
 
 #define PENDING_MAX 64 /* connections that have not sent HELLO */
 
-/* No rank is a whole hold ahead of another one (keep.c), so two steps are under way at most. */
+/* No rank is a whole hold ahead of another (keep.c), so at most two steps are counted at a time. */
 #define HELD_STEPS 2
 
 /* Counts the ranks that hold a step in memory, or have a copy of it at a peer. */
 struct tally {
     uint64_t step;
-    uint32_t ranks; /* that have it, or could not */
-    bool failed;    /* one could not */
+    uint32_t ranks; /* that have answered */
+    bool failed;    /* a rank could not hold or copy it */
 };
 
 struct job_coordinator {
     int listen_fd;
     int64_t retry_ns, backoff_ns;
     struct job_conn pending[PENDING_MAX];
-    uint8_t nonces[PENDING_MAX][SEAL_NONCE_SIZE]; /* sent to the pending ones */
+    uint8_t nonces[PENDING_MAX][SEAL_NONCE_SIZE]; /* sent to the pending connections */
     size_t next_pending;
-    struct job_conn *members; /* [world]; 0 stays closed */
+    struct job_conn *members; /* [world]; that of rank 0 stays closed */
     struct line_seals {
         struct seal in, out;
     } * seals;              /* [world] of the members' connections */
@@ -113,12 +113,12 @@ static void send_to(struct phx_context *ctx, uint32_t rank, uint8_t *frame, size
         return;
     seal_tag_digest(&ctx->coordinator->seals[rank].out, digest, frame + size - RENDEZVOUS_TAG_SIZE);
     if (job_conn_queue(conn, frame, size) != 0)
-        shutdown(conn->fd, SHUT_RDWR); /* poll reports it, and there it is closed */
+        shutdown(conn->fd, SHUT_RDWR); /* poll reports it, and the thread closes it */
     else if (job_conn_pending(conn))
         job_wake(ctx);
 }
 
-/* To one member, or to all of them when rank is the world's size. Encoded once. */
+/* Sends a message, encoded once, to one member, or to all if `rank` is the size of the world. */
 static void send_message(struct phx_context *ctx, uint32_t rank, const struct rendezvous_message *message)
 {
     uint32_t world = ctx->settings.world;
@@ -130,7 +130,7 @@ static void send_message(struct phx_context *ctx, uint32_t rank, const struct re
     uint8_t small[1024];
     size_t size = rendezvous_size(message);
     uint8_t *frame = size <= sizeof small ? small : malloc(size);
-    if (frame == NULL) { /* the receiver would wait for ever */
+    if (frame == NULL) { /* the receiver would wait without end */
         for (uint32_t i = all ? 1 : rank; i < (all ? world : rank + 1); i++)
             shutdown(ctx->coordinator->members[i].fd, SHUT_RDWR);
         return;
@@ -221,8 +221,8 @@ static bool has_saved(const struct job_coordinator *coordinator, uint32_t rank, 
     return false;
 }
 
-/* Stand-alone only: under Phalanx the controller commits. A mark that can't be written leaves the step
- * uncommitted. */
+/* Counts a saved shard, stand-alone only: under Phalanx the controller commits. If the commit file cannot be
+ * written, the step stays uncommitted. */
 static void on_saved(struct phx_context *ctx, uint32_t rank, uint64_t step)
 {
     struct job_coordinator *coordinator = ctx->coordinator;
@@ -244,7 +244,8 @@ static void on_saved(struct phx_context *ctx, uint32_t rank, uint64_t step)
     send_message(ctx, ctx->settings.world, &message);
 }
 
-/* Where the step is counted. Ranks that hold different steps, which they should not, push out the oldest. */
+/* Returns the tally of the step. If ranks hold more different steps than there are tallies, which is a
+ * mistake of the program, the oldest is dropped. */
 static struct tally *tally_place(struct tally tallies[HELD_STEPS], uint64_t step)
 {
     size_t best = 0;
@@ -257,7 +258,8 @@ static struct tally *tally_place(struct tally tallies[HELD_STEPS], uint64_t step
     return &tallies[best];
 }
 
-/* Each rank says so once for each step; `type` tells all. */
+/* Counts a rank's answer for a step, one for each rank. After the last one, announces the result by a message
+ * of `type`. */
 static void on_held(struct phx_context *ctx, struct tally tallies[HELD_STEPS], uint16_t type,
                     const struct rendezvous_message *said)
 {
@@ -275,7 +277,8 @@ static void on_held(struct phx_context *ctx, struct tally tallies[HELD_STEPS], u
 
 static void on_leave(struct phx_context *ctx, uint32_t rank)
 {
-    bool tell = rank == 0 || !ctx->any_left; /* one is enough to know that no further barrier completes */
+    /* the first rank that leaves already tells that no further barrier completes */
+    bool tell = rank == 0 || !ctx->any_left;
     ctx->members[rank] = MEMBER_LEFT;
     if (tell)
         job_coordinator_announce(ctx, RENDEZVOUS_LEFT, rank);
@@ -333,7 +336,7 @@ void job_coordinator_receive(struct phx_context *ctx, uint32_t rank, const struc
         if (ctx->members[rank] == MEMBER_PRESENT)
             ctx->members[rank] = MEMBER_LEFT;
         break;
-    default: /* nothing that a member says to the coordinator */
+    default: /* not a message of a member to the coordinator */
         break;
     }
 }
@@ -375,10 +378,10 @@ static void reject(struct job_conn *conn, int code, const char *text)
     message.value = (const uint8_t *)text;
     message.value_len = (uint32_t)strnlen(text, 256);
     rendezvous_encode(&message, frame);
-    (void)job_conn_queue(conn, frame, rendezvous_size(&message)); /* it is closed in any case */
+    (void)job_conn_queue(conn, frame, rendezvous_size(&message)); /* the connection is closed in any case */
 }
 
-/* Does the sender of the HELLO know the key? If so, *ret_seals are its connection's. */
+/* Returns true if the sender of the HELLO knows the key; *ret_seals are then those of its connection. */
 static bool is_known(const struct phx_context *ctx, size_t place, const struct rendezvous_message *message,
                      const uint8_t *frame, size_t size, struct line_seals *ret_seals)
 {
@@ -390,7 +393,8 @@ static bool is_known(const struct phx_context *ctx, size_t place, const struct r
     return rendezvous_check(&ret_seals->in, frame, size);
 }
 
-/* Takes the HELLO of a rank that knows the key: the connection moves to its rank, or -1 for an end of it. */
+/* Takes the HELLO of a rank that knows the key, and makes the connection that rank's. Returns -1 if the
+ * connection must end. */
 static int admit(struct phx_context *ctx, struct job_conn *conn, const struct rendezvous_message *message,
                  const struct line_seals *seals)
 {
@@ -423,7 +427,7 @@ static int admit(struct phx_context *ctx, struct job_conn *conn, const struct re
         ctx->names[rank] = name;
         return 0;
     }
-    return -1; /* of a newer attempt: it comes again until this one has ended */
+    return -1; /* of a newer attempt: it connects again until this attempt has ended */
 }
 
 static struct addrinfo *wildcard(const struct phx_context *ctx)
@@ -450,7 +454,8 @@ static int listen_at(const struct addrinfo *at, int *ret_fd)
     return 0;
 }
 
-/* The rendezvous' own address if it is one of this machine; behind an address translation any. */
+/* Listens at the rendezvous' address if this machine has it; otherwise (address translation) at all
+ * addresses. */
 static void start_listening(struct phx_context *ctx)
 {
     struct job_coordinator *coordinator = ctx->coordinator;
@@ -464,7 +469,7 @@ static void start_listening(struct phx_context *ctx)
     }
     if (coordinator->listen_fd < 0)
         coordinator->retry_ns =
-            job_backoff(&coordinator->backoff_ns); /* the port of the attempt before may still be closing */
+            job_backoff(&coordinator->backoff_ns); /* the previous attempt's port may still be closing */
     else if (status == 0 && ctx->names[0].address[0] == '\0' &&
              getnameinfo(found->ai_addr, found->ai_addrlen, ctx->names[0].address,
                          sizeof ctx->names[0].address, NULL, 0, NI_NUMERICHOST) != 0)
@@ -473,7 +478,7 @@ static void start_listening(struct phx_context *ctx)
         freeaddrinfo(found);
 }
 
-/* Sends this side's nonce to a new connection; false: it cannot be served. */
+/* Sends this side's nonce to a new connection. Returns false if the connection cannot be served. */
 static bool challenge(struct job_conn *conn, uint8_t nonce[SEAL_NONCE_SIZE])
 {
     uint8_t frame[RENDEZVOUS_HEADER_SIZE + RENDEZVOUS_FIXED_SIZE + SEAL_NONCE_SIZE + RENDEZVOUS_TAG_SIZE];
@@ -498,22 +503,20 @@ static void accept_all(struct phx_context *ctx)
         struct job_conn *place = &coordinator->pending[coordinator->next_pending];
         uint8_t *nonce = coordinator->nonces[coordinator->next_pending];
         coordinator->next_pending = (coordinator->next_pending + 1) % PENDING_MAX;
-        job_conn_close(place); /* the oldest makes room: a rank connects again, a stranger does not */
+        job_conn_close(place); /* the oldest is closed: a rank connects again, a foreign process does not */
         job_conn_open(place, fd);
         if (!challenge(place, nonce))
             job_conn_close(place);
     }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
         return;
-    close(
-        coordinator
-            ->listen_fd); /* out of descriptors or memory: poll would spin, so listen again a little later */
+    close(coordinator->listen_fd); /* out of descriptors or memory: poll would spin, so listen again later */
     coordinator->listen_fd = -1;
     coordinator->retry_ns = job_backoff(&coordinator->backoff_ns);
 }
 
-/* Takes the first frame of a connection; -1: it ends. A rank of an older attempt has another key, and is told
- * why it is refused; a rank of a newer one comes again. */
+/* Takes the first frame of a connection. Returns -1 if the connection must end. A rank of an older attempt
+ * has another key, and receives the reason; a rank of a newer attempt connects again. */
 static int take_hello(struct phx_context *ctx, size_t place, const struct rendezvous_message *message,
                       const uint8_t *frame, size_t size)
 {
@@ -555,7 +558,7 @@ static void member_broken(struct phx_context *ctx, uint32_t rank)
     job_conn_close(&ctx->coordinator->members[rank]);
     if (ctx->met) {
         job_lose(ctx, rank);
-    } else { /* it may come again until the deadline */
+    } else { /* the rank may connect again until its deadline */
         ctx->members[rank] = MEMBER_ABSENT;
         ctx->coordinator->present--;
     }
@@ -592,7 +595,7 @@ size_t job_coordinator_poll_size(const struct phx_context *ctx)
     return ctx->coordinator == NULL ? 0 : 1 + PENDING_MAX + (size_t)ctx->settings.world;
 }
 
-/* Fixed places: the listener, the pending ones, the members by rank. */
+/* The order is fixed: the listener, the pending connections, the members by rank. */
 size_t job_coordinator_poll_fill(const struct phx_context *ctx, struct pollfd *fds)
 {
     const struct job_coordinator *coordinator = ctx->coordinator;

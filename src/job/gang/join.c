@@ -51,7 +51,7 @@ static struct phx_context *create(const struct job_settings *settings)
     ctx->machine = machine_of(settings->memory_dir, settings->name);
     ctx->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     ctx->failure_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    size_t world = settings->world > 0 ? settings->world : 1; /* a spare's is not known yet */
+    size_t world = settings->world > 0 ? settings->world : 1; /* a spare's world is not known yet */
     ctx->names = calloc(world, sizeof *ctx->names);
     ctx->members = calloc(world, sizeof *ctx->members);
     job_link_start(ctx);
@@ -64,7 +64,7 @@ static struct phx_context *create(const struct job_settings *settings)
     return ctx;
 }
 
-/* Stand-alone, rank 0 says which attempt this is and which checkpoint counts: the directory tells it. */
+/* Stand-alone, rank 0 takes the attempt and the newest commit from the checkpoint directory. */
 static int survey(struct phx_context *ctx, struct phx_error *error)
 {
     struct shard_survey found;
@@ -79,8 +79,8 @@ static int survey(struct phx_context *ctx, struct phx_error *error)
     return 0;
 }
 
-/* Opens the folder in memory. An unusable folder holds nothing; a call that wants to hold something reports
- * why. Stand-alone, only rank 0 knows the attempt so early. */
+/* Opens the folder in memory. An unusable folder counts as empty; a later hold reports why. Stand-alone, only
+ * rank 0 knows the attempt so early. */
 static int look_in_memory(struct phx_context *ctx, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -117,7 +117,8 @@ int job_wait_for_gang(struct phx_context *ctx, int64_t deadline_ns, struct phx_e
     int status = 0;
     pthread_mutex_lock(&ctx->mutex);
     while (status == 0 && !(ctx->welcomed && ctx->negotiation.settled)) {
-        bool present = ctx->welcomed && ctx->met; /* then it only takes as long as reading a shard */
+        /* the rest takes as long as reading a shard, so it has no deadline */
+        bool present = ctx->welcomed && ctx->met;
         status = job_failure(ctx, error);
         if (status == 0 && ctx->join_code != 0)
             status = job_fail(error, ctx->join_code, "%s", ctx->join_text);
@@ -130,7 +131,8 @@ int job_wait_for_gang(struct phx_context *ctx, int64_t deadline_ns, struct phx_e
     return status;
 }
 
-/* Meets the gang. A spare has none yet. A process that can rejoin is not ended by a loss as early as this. */
+/* Waits for the gang. A spare first waits for its rank. If a rank is lost while joining, a process that can
+ * rejoin joins the next attempt. */
 static int meet(struct phx_context *ctx, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -215,7 +217,7 @@ int phx_leave(phx_context *ctx, struct phx_error *error)
     }
     pthread_mutex_unlock(&ctx->mutex);
     if (status == 0)
-        job_keep_stop(ctx, true); /* a job that has ended well is not restored */
+        job_keep_stop(ctx, true); /* a job that has succeeded is not restored */
     phx_close(ctx);
     return status;
 }

@@ -1,9 +1,9 @@
 /* keys.h - the keys of all ranks of a world (regions.h): equal keys mark replicas of each other. A new
- * process knows its own key only after it has registered its regions, and that is after the gang has agreed
- * on the checkpoint; so the ranks tell each other their keys, and keep them in their machine's folder in
+ * process knows its own key only after it has registered its regions, which is after the gang has agreed on
+ * the checkpoint. Ranks therefore send each other their keys, and keep them in their machine's folder in
  * memory:
  *
- *     DIR/keys   "PHXKEYS1", u32 attempt, u32 world, u64 each, u32 CRC-32C of all that (little-endian)
+ *     DIR/keys   "PHXKEYS1", u32 attempt, u32 world, u64 each, u32 CRC-32C of all before (little-endian)
  *
  * No state but the struct. Any thread.
  */
@@ -19,19 +19,19 @@
 struct keys {
     uint64_t *list; /* [world], owned; NULL: none are known */
     uint32_t world;
-    uint32_t attempt; /* that has registered them */
+    uint32_t attempt; /* the attempt in which the ranks registered them */
 };
 
-/* From the 8 bytes each that messages between ranks carry; false: their length is no world's, or there is
- * no memory, and *ret_keys stays. */
+/* Reads keys in the form of messages between ranks, 8 bytes each. Returns false, with *ret_keys untouched, if
+ * `len` does not fit a world or there is no memory. The caller frees the keys (keys_done). */
 bool keys_decode(const uint8_t *bytes, size_t len, uint32_t attempt, struct keys *ret_keys);
-/* Owned by the caller; NULL: no memory. */
+/* Returns the keys in the form of messages; the caller frees them. Returns NULL if there is no memory. */
 uint8_t *keys_encode(const struct keys *keys, size_t *ret_len);
 void keys_done(struct keys *keys);
 
-/* The folder must exist. The file appears whole or not at all. */
+/* Writes the file, which appears whole or not at all. The folder must exist. */
 int keys_save(const char *dir, const struct keys *keys, struct phx_error *error);
-/* False: there is no whole one. */
+/* Reads the file. Returns false if it is missing or damaged. */
 bool keys_load(const char *dir, struct keys *ret_keys);
 
 #endif

@@ -1,6 +1,7 @@
 /* kv.h - the coordinator's key-value store: a hash table with chains, and the calls that wait for a key.
  *
- * Bounded: PHX_KV_MAX bytes of keys and values together; one entry of overhead per key. Not thread-safe. */
+ * At most PHX_KV_MAX bytes of keys and values together, plus a struct job_kv_entry per key. Not
+ * thread-safe. */
 #ifndef PHX_JOB_GANG_KV_H
 #define PHX_JOB_GANG_KV_H
 
@@ -17,7 +18,7 @@ struct job_kv_entry {
 struct job_kv_waiter {
     struct job_kv_waiter *next;
     uint32_t rank;
-    uint64_t id; /* of the rank's call */
+    uint64_t id; /* number of the rank's call */
     uint32_t key_len;
     uint8_t key[];
 };
@@ -32,17 +33,20 @@ struct job_kv {
 
 void job_kv_done(struct job_kv *kv);
 
-/* 0, PHX_ERROR_SPACE (limit) or PHX_ERROR_MEMORY; copies key and value. */
+/* Stores copies of key and value, in place of the key's earlier value. Returns 0, PHX_ERROR_SPACE if the
+ * limit would be exceeded, or PHX_ERROR_MEMORY. */
 int job_kv_put(struct job_kv *kv, const uint8_t *key, uint32_t key_len, const uint8_t *value,
                uint32_t value_len);
 
-/* NULL when absent; valid until the next put. */
+/* Returns the entry of a key, valid until the next put; NULL if the key is absent. */
 const struct job_kv_entry *job_kv_get(const struct job_kv *kv, const uint8_t *key, uint32_t key_len);
 
+/* Adds a waiter for the key: call `id` of `rank`. Returns 0 or PHX_ERROR_MEMORY. */
 int job_kv_wait(struct job_kv *kv, const uint8_t *key, uint32_t key_len, uint32_t rank, uint64_t id);
+/* Removes that waiter, if it still waits. */
 void job_kv_cancel(struct job_kv *kv, uint32_t rank, uint64_t id);
 
-/* Takes one waiter for the key out of the list, for the caller to free; NULL when there is none. */
+/* Takes one waiter for the key out of the list, for the caller to free. Returns NULL if there is none. */
 struct job_kv_waiter *job_kv_take_waiter(struct job_kv *kv, const uint8_t *key, uint32_t key_len);
 
 #endif

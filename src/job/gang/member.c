@@ -1,4 +1,4 @@
-/* A rank's connection to rank 0. On rank 0 the messages go to and come from the coordinator in the same
+/* A rank's connection to rank 0. On rank 0 itself, messages are exchanged with the coordinator in the same
  * process. */
 #include "job/context.h"
 
@@ -47,7 +47,7 @@ static void send_encoded(struct phx_context *ctx, const struct rendezvous_messag
         rendezvous_seal(&ctx->member.out, frame, size);
     }
     if (frame == NULL || job_conn_queue(&ctx->member.conn, frame, size) != 0)
-        shutdown(ctx->member.conn.fd, SHUT_RDWR); /* poll reports it, and there it is closed */
+        shutdown(ctx->member.conn.fd, SHUT_RDWR); /* poll reports it, and the thread closes it */
     else if (job_conn_pending(&ctx->member.conn))
         job_wake(ctx);
     if (frame != small)
@@ -71,7 +71,7 @@ void job_member_give_up(struct phx_context *ctx)
         send_encoded(ctx, &message);
 }
 
-/* Answers the coordinator's nonce. */
+/* Sends HELLO, with the answer to the coordinator's nonce. */
 static void hello(struct phx_context *ctx, const uint8_t server_nonce[SEAL_NONCE_SIZE])
 {
     const struct job_settings *settings = &ctx->settings;
@@ -96,11 +96,11 @@ static void hello(struct phx_context *ctx, const uint8_t server_nonce[SEAL_NONCE
                                          .value = bytes};
     message.value_len = (uint32_t)(SEAL_NONCE_SIZE + rendezvous_put_name(&name, bytes + SEAL_NONCE_SIZE));
     ctx->member.state = MEMBER_LINK_JOINING;
-    job_patience_end(&ctx->member.patience); /* the other ranks may take their time */
+    job_patience_end(&ctx->member.patience); /* from here on the wait is for other ranks, without a limit */
     send_encoded(ctx, &message);
 }
 
-/* Without an address of its own, a rank has the one that it reaches the coordinator from. */
+/* Without a configured address, uses the local address of the connection to the coordinator. */
 static void learn_address(struct phx_context *ctx)
 {
     struct sockaddr_storage address;
@@ -112,8 +112,8 @@ static void learn_address(struct phx_context *ctx)
         out[0] = '\0';
 }
 
-/* Is the descriptor connected to itself? This happens when nobody listens yet and the kernel chooses the
- * wanted port as the local one. */
+/* Returns true if the socket is connected to itself. That happens when nobody listens yet and the kernel
+ * chooses the wanted port as the local one. */
 static bool is_self(int fd)
 {
     struct sockaddr_storage local = {0}, peer = {0};
@@ -132,7 +132,7 @@ static void connected(struct phx_context *ctx)
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on,
-               sizeof on); /* a silent machine; the agents' lease is faster */
+               sizeof on); /* finds a machine that went silent; the agents' lease is faster */
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
@@ -227,12 +227,12 @@ void job_member_receive(struct phx_context *ctx, const struct rendezvous_message
     case RENDEZVOUS_REPLY:
         on_reply(ctx, message);
         break;
-    case RENDEZVOUS_GONE: /* goodbye first: the program may end as soon as it learns of the loss */
+    case RENDEZVOUS_GONE: /* GAVE_UP goes first: the program may end as soon as it learns of the loss */
         if (ctx->coordinator == NULL)
             job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_GAVE_UP});
         job_lose(ctx, rank);
         break;
-    case RENDEZVOUS_GAVE_UP: /* the coordinator goes on under another attempt */
+    case RENDEZVOUS_GAVE_UP: /* the coordinator has joined another attempt */
         if (ctx->coordinator == NULL)
             job_end_attempt(ctx);
         break;
@@ -272,7 +272,7 @@ void job_member_receive(struct phx_context *ctx, const struct rendezvous_message
     }
 }
 
-/* Takes a frame if it is the coordinator's; false: the connection is worth nothing. */
+/* Takes a frame of the coordinator. Returns false if its tag is wrong: the connection must end. */
 static bool take_frame(struct phx_context *ctx, const struct rendezvous_message *message,
                        const uint8_t *frame, size_t size)
 {
@@ -312,7 +312,7 @@ void job_member_start(struct phx_context *ctx)
     job_conn_init(&ctx->member.conn);
     ctx->member.state = ctx->settings.rank == 0 ? MEMBER_LINK_OFF : MEMBER_LINK_DOWN;
     ctx->member.retry_ns = ctx->member.backoff_ns =
-        0; /* failures of the previous attempt say nothing about this one */
+        0; /* failures of the previous attempt do not count in this one */
 }
 
 void job_member_stop(struct phx_context *ctx)

@@ -1,15 +1,16 @@
 /* A rank's side of the negotiation of which checkpoint the gang restores. Rank 0's other side is
  * restore_coordinator.c; plan.c makes the choice.
  *
- * The newest commit arrives with the table of ranks. Each rank offers what it can give: shards in its
- * machine's folder in memory, its shard of that commit, and older shards. Rank 0 names a source for each
- * rank; the rank fetches the shard and says whether it is whole. A damaged source is struck off and rank 0
- * names new ones. The gang has agreed when every rank has a whole shard of one checkpoint.
+ * The newest commit arrives with the table of ranks. Each rank offers the shards that it can provide: those
+ * in its machine's folder in memory, its shard of that commit, and older shards. Rank 0 names a source for
+ * each rank. The rank fetches the shard and reports whether it is whole. If not, rank 0 strikes that source
+ * off and names others. The gang has agreed when every rank has a whole shard of one checkpoint.
  *
- * A checkpoint in storage that is older than the newest commit needs no word of the controller. The
+ * A checkpoint in storage that is older than the newest commit needs no confirmation by the controller. The
  * controller commits (N, A) when every rank of attempt A has a durable shard of step N; if every rank finds a
- * whole shard of (N, A), the same is proved. The two newest commits are never deleted, so one damaged shard
- * costs the steps between them. Nothing in storage that is newer than the newest commit is offered.
+ * whole shard of (N, A), that is proved as well. By default the two newest commits are kept, so one damaged
+ * shard costs the steps between them. Shards in storage that are newer than the newest commit are not
+ * offered.
  *
  * A job set of several gangs must restore the same step in all of them, and a gang sees only itself: such a
  * gang offers the newest commit only.
@@ -31,7 +32,8 @@ bool job_ref_older(const struct job_checkpoint_ref *ref, const struct job_checkp
     return plan_compare(ref->step, ref->attempt, than->step, than->attempt) < 0;
 }
 
-/* Forgets the copied checkpoint if the gang goes back further: not every rank could restore it any more. */
+/* Forgets the copied checkpoint if the gang restores an older one: not every rank can restore it any
+ * longer. */
 static void check_copied(struct job_keep *keep, const struct job_checkpoint_ref *restore)
 {
     struct job_checkpoint_ref copied;
@@ -40,8 +42,8 @@ static void check_copied(struct job_keep *keep, const struct job_checkpoint_ref 
         held_forget_copied(&keep->held);
 }
 
-/* Ends the negotiation. A checkpoint in memory is not committed, so older files must stay until a newer one
- * is. */
+/* Ends the negotiation. A checkpoint in memory is not committed, so older files must stay until a newer
+ * checkpoint is committed. */
 static void settle(struct phx_context *ctx, struct job_checkpoint_ref restore, bool stored)
 {
     struct job_negotiation *negotiation = &ctx->negotiation;
@@ -92,7 +94,8 @@ static struct shard_id stored_shard(const struct phx_context *ctx, const struct 
                              .rank = offer->rank};
 }
 
-/* The rank's own shard of a checkpoint, or, where another number of ranks has saved it, its share of that. */
+/* Finds the rank's own shard of a checkpoint or, if another number of ranks has saved it, its share of
+ * that. */
 static int inspect(const struct phx_context *ctx, const struct shard_id *id, struct offer *ret_offer,
                    struct phx_error *error)
 {
@@ -116,8 +119,8 @@ static int inspect(const struct phx_context *ctx, const struct shard_id *id, str
     return status;
 }
 
-/* Offers this rank's shard of the newest commit and the older shards of the storage. *error says why the
- * newest commit cannot be offered; its code is 0 when it can. */
+/* Offers this rank's shards in storage: of the newest commit, and older ones. If the newest commit cannot be
+ * offered, *error has the reason; otherwise its code is 0. */
 static void offer_stored(const struct phx_context *ctx, struct offer_list *list, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
@@ -131,8 +134,7 @@ static void offer_stored(const struct phx_context *ctx, struct offer_list *list,
     *error = (struct phx_error){0};
     if (!committed->valid)
         return;
-    if (settings->checkpoint_dir[0] ==
-        '\0') { /* the agent's store is asked; none is for the caller to hear */
+    if (settings->checkpoint_dir[0] == '\0') { /* the agent's store is used; there is no error to report */
         list->items[list->count++] = offer;
         return;
     }
@@ -156,12 +158,12 @@ uint64_t *job_list_machines(const struct phx_context *ctx)
     return machines;
 }
 
-/* Without the mutex. */
+/* Lists all offers of this rank. Without the mutex. */
 static void make_offers(struct phx_context *ctx, struct offer_list *list, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
     uint64_t *machines = job_list_machines(ctx);
-    (void)job_keep_open(ctx, settings->store, NULL); /* nothing is held then */
+    (void)job_keep_open(ctx, settings->store, NULL); /* on failure nothing is held */
     if (machines != NULL && settings->memory_dir[0] != '\0' && settings->worlds == 1) {
         struct offer_share share = offer_share_of(settings->rank, settings->world, machines);
         offer_scan(settings->memory_dir, &share, list);
@@ -221,8 +223,8 @@ static int take_from_memory(struct phx_context *ctx, const struct offer *offer, 
     int slot = job_keep_find(ctx, &(struct job_checkpoint_ref){true, offer->step, offer->attempt});
     bool own = holder == ctx->settings.rank && offer->place == OFFER_SLOT && offer->rank == holder;
     if (own && slot >= 0)
-        /* A slot that this process has sealed or verified need not be read again while all ranks wait:
-         * restoring checks it. */
+        /* A slot that this process has sealed or verified is not read again while all ranks wait: restoring
+         * verifies it. */
         return held_known(&ctx->keep.held, slot) || held_verify(&ctx->keep.held, slot)
                    ? 0
                    : job_fail(error, PHX_ERROR_CORRUPT, "this rank's copy of step %llu in memory is damaged",
@@ -230,8 +232,7 @@ static int take_from_memory(struct phx_context *ctx, const struct offer *offer, 
     return job_adopt_fetch(ctx, offer, holder, older, error);
 }
 
-/* Takes the shard from storage. Only damage counts against a checkpoint there; the caller gets any other
- * error. */
+/* Takes the shard from storage. Damage makes the source unusable; any other error is the caller's. */
 static int take_from_storage(struct phx_context *ctx, const struct offer *offer, struct phx_error *error)
 {
     struct job_checkpoint_ref ref = {true, offer->step, offer->attempt};
@@ -245,8 +246,9 @@ static int take_from_storage(struct phx_context *ctx, const struct offer *offer,
     return status == PHX_ERROR_CORRUPT || status == PHX_ERROR_IO ? status : 0;
 }
 
-/* The rank's own shard in the object store is not this world's. What it gets instead it offers with its
- * answer; NULL: nothing. Without the mutex. */
+/* Fetches this rank's share of a checkpoint of another world from the object store, since its own shard is
+ * not of this world. Returns the encoded offers of that share for the answer to rank 0; NULL: none. Without
+ * the mutex. */
 static uint8_t *offer_share(struct phx_context *ctx, const struct offer *source, size_t *ret_len,
                             struct phx_error *error)
 {
@@ -360,7 +362,8 @@ static void on_source(struct phx_context *ctx, const struct rendezvous_message *
     job_changed(ctx);
 }
 
-/* The rank's own words where it has some. */
+/* Sets the reason for a broken checkpoint: the error of this rank if it has one, otherwise the culprit's
+ * rank. */
 static void explain(struct job_negotiation *negotiation, uint32_t culprit)
 {
     size_t len = strlen(negotiation->text);

@@ -1,15 +1,15 @@
 /* The step at which all ranks save after one of them has received a notice.
  *
- * The rank tells rank 0. Rank 0 names a step that is ahead of every step that it knows of, and each rank's
- * own thread answers whether the step is still ahead of it too. If all say so, the step is agreed; otherwise
- * rank 0 names a later one, with more room. A rank that reaches the named step before all have answered waits
- * there; the answers come from threads that nothing blocks, so the wait lasts no longer than a message. So no
- * rank passes a step at which the others save, and no collective is needed.
+ * The rank tells rank 0. Rank 0 names a step ahead of every step that it knows of, and the library's thread
+ * of each rank answers whether that step is still ahead of its rank. If it is for all ranks, the step is
+ * agreed; otherwise rank 0 names a later step, with a larger margin. A rank that reaches the named step
+ * before all have answered waits there. Nothing blocks the threads that answer, so the wait is as short as a
+ * message. Therefore no rank passes a step at which the others save, and no collective is needed.
  *
- * One step at a time: rank 0 names another when every rank has saved at this one. Otherwise a slow rank would
- * hear of the next step before it has saved, and the others would wait for it. A rank that gets its notice
- * while a step is named has its answer, so one notice to many ranks leads to one save; a later notice, with
- * another reason or deadline, leads to one more. */
+ * Only one step is named at a time: rank 0 names the next when every rank has saved at this one. Otherwise a
+ * slow rank would receive the next step before it has saved, and the others would wait for it. A rank that
+ * gets its notice while a step is named saves at that step, so one notice to many ranks leads to one save. A
+ * later notice, with another reason or deadline, leads to one more. */
 #include "job/context.h"
 
 #define MARGIN_FIRST 2 /* steps ahead */
@@ -93,7 +93,8 @@ void job_save_agreement_answered(struct phx_context *ctx, const struct rendezvou
 
 /* ---- every rank ---- */
 
-/* A rank that does not make steps yet begins at a step that is not ahead of the others'. */
+/* Answers the named step, or takes its confirmation. A rank that does not make steps yet can always save at
+ * it, because it will begin at a step that is not ahead of the others'. */
 void job_save_agreement_told(struct phx_context *ctx, const struct rendezvous_message *message)
 {
     struct job_save_agreement *save_agreement = &ctx->save_agreement;

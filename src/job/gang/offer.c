@@ -17,7 +17,7 @@
 #include "job/link/wire.h"
 
 #define PATH_SIZE 4096
-#define READ_SIZE ((size_t)1 << 20) /* read and summed up while it is in the processor's memory */
+#define READ_SIZE ((size_t)1 << 20) /* small enough to be summed while it is in the processor's cache */
 
 struct offer offer_of(const struct shard_header *header, enum offer_place place, uint8_t slot)
 {
@@ -83,7 +83,7 @@ static bool is_mine(const struct offer_share *share, enum offer_place place, uin
     return present ? rank == share->rank : rank % share->members == share->place;
 }
 
-/* A full list loses the oldest that is not the rank's own. */
+/* Adds an offer. A full list drops the oldest offer that is not the rank's own, which may be the new one. */
 static void add(struct offer_list *list, size_t begin, const struct offer *offer, uint32_t own)
 {
     size_t oldest = list->count;
@@ -104,7 +104,7 @@ static void add(struct offer_list *list, size_t begin, const struct offer *offer
         list->items[oldest] = *offer;
 }
 
-/* -1: there is no whole header of a shard that fits into the file. */
+/* Opens a shard file and reads its header. Returns -1 if the header is not valid or does not fit the file. */
 static int open_file(const char *path, struct shard_header *ret_header)
 {
     uint8_t bytes[SHARD_HEADER_SIZE];
@@ -205,7 +205,8 @@ int offer_open(const char *dir, const struct offer *offer, struct shard_header *
     return job_fail(error, PHX_ERROR_CORRUPT, "%.160s has changed since it was offered", path);
 }
 
-/* Reads and sums up, each piece to its place or, with `forget`, all to the same; false at an early end. */
+/* Reads data and computes its checksum. With `forget` every piece overwrites the one before. Returns false if
+ * the file is shorter. */
 static bool read_data(int fd, uint8_t *to, uint64_t len, bool forget, uint32_t *ret_crc)
 {
     uint64_t at = 0;

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shards that serve the same ranks: those of one key, or, without, of one owner. */
+/* A class of shards that serve the same ranks: those with one key or, without a key, those of one owner. */
 struct class_id {
     bool keyed;
     uint64_t id;
 };
 
-/* An offer in the order in which it is looked for: checkpoint (newest first), class, memory before storage,
- * machine, holder. */
+/* An offer with its place in the order of the search: checkpoint (newest first), class, memory before
+ * storage, machine, holder. */
 struct entry {
     uint64_t step;
     uint32_t attempt;
@@ -30,7 +30,7 @@ struct planner {
     struct entry *entries;
     size_t count;
     struct class_id *owners; /* [world] class of the rank's own shard of this checkpoint */
-    bool *owned;             /* [world] there is one */
+    bool *owned;             /* [world] the rank has such a shard */
     uint32_t *turns;         /* [count] at a class's first entry: the holder whose turn is next */
     uint32_t *loads;         /* [holders] dump: shards that each writes */
     uint32_t holders;
@@ -106,7 +106,7 @@ static void add_entries(struct planner *planner, bool memory_only)
     qsort(planner->entries, planner->count, sizeof *planner->entries, compare_entries);
 }
 
-/* calloc with room for none. */
+/* As calloc, but NULL always means that there is no memory, even for a count of 0. */
 static void *room(size_t count, size_t size)
 {
     return calloc(count + 1, size);
@@ -142,7 +142,7 @@ static void planner_done(struct planner *planner)
 
 /* ---- one checkpoint ---- */
 
-/* The entries of the checkpoint that begins at `begin`. */
+/* Returns the entries of the checkpoint that begins at `begin`. */
 static struct range checkpoint_at(const struct planner *planner, size_t begin)
 {
     const struct entry *first = &planner->entries[begin];
@@ -153,7 +153,7 @@ static struct range checkpoint_at(const struct planner *planner, size_t begin)
     return (struct range){begin, end};
 }
 
-/* Finds the key of each rank's own shard; a shard with a key beats one without. */
+/* Finds the key of each rank's own shard. A shard with a key takes precedence over one without. */
 static void find_owners(struct planner *planner, struct range checkpoint)
 {
     const struct plan_input *input = planner->input;
@@ -168,7 +168,7 @@ static void find_owners(struct planner *planner, struct range checkpoint)
     }
 }
 
-/* The first entry that is not before `probe`. */
+/* Returns the first entry that is not before `probe`. */
 static size_t lower_bound(const struct planner *planner, struct range range, const struct entry *probe)
 {
     while (range.begin < range.end) {
@@ -181,7 +181,7 @@ static size_t lower_bound(const struct planner *planner, struct range range, con
     return range.begin;
 }
 
-/* The sound entries of the class, those in memory or those in storage. */
+/* Returns the usable entries of a class that are in memory, or those in storage. */
 static struct range find_class(const struct planner *planner, struct range checkpoint, struct class_id class,
                                bool stored)
 {
@@ -197,7 +197,7 @@ static struct range find_class(const struct planner *planner, struct range check
 
 #define CLASSES_MAX 2
 
-/* Lists the classes of shards that serve this rank: its replicas' and, where there is no key, its own. */
+/* Lists the classes of shards that serve this rank: those with its key and, without a key, its own. */
 static size_t wanted_classes(const struct planner *planner, uint32_t rank,
                              struct class_id classes[CLASSES_MAX])
 {
@@ -211,7 +211,7 @@ static size_t wanted_classes(const struct planner *planner, uint32_t rank,
     return count;
 }
 
-/* The sound entries that serve the rank, of the first class that has some. */
+/* Returns the usable entries that serve the rank, of the first class that has any. */
 static struct range find_sources(const struct planner *planner, struct range checkpoint, uint32_t rank,
                                  bool stored)
 {
@@ -223,7 +223,8 @@ static struct range find_sources(const struct planner *planner, struct range che
     return found;
 }
 
-/* The rank's own one, or one of its machine; the range's end: there is none. */
+/* Returns an entry that the rank itself holds or else one on its machine; the range's end if there is
+ * none. */
 static size_t find_near(const struct planner *planner, struct range memory, uint32_t rank)
 {
     const struct plan_input *input = planner->input;
@@ -239,7 +240,7 @@ static size_t find_near(const struct planner *planner, struct range memory, uint
     return near < memory.end && planner->entries[near].machine == probe.machine ? near : memory.end;
 }
 
-/* Prefers the shard that storage has under the rank's own name, otherwise takes the first. */
+/* Returns the shard with the rank's own number in storage, or else the first one. */
 static size_t find_stored(const struct planner *planner, struct range stored, uint32_t rank)
 {
     struct entry probe = planner->entries[stored.begin];
@@ -267,10 +268,10 @@ static uint32_t choose_source(struct planner *planner, struct range checkpoint, 
     return planner->entries[chosen].index;
 }
 
-#define LOOK_AHEAD 16 /* holders that are compared for each shard: replicas may be many */
+#define LOOK_AHEAD 16 /* holders compared for each shard: there may be many replicas */
 
-/* Chooses, of the ranks that hold the shard, the one that writes least so far. Each class goes on where it
- * stood. */
+/* Chooses, among the ranks that hold the shard, the one with the fewest shards to write so far. The search in
+ * each class continues where the previous one stopped. */
 static uint32_t choose_writer(struct planner *planner, struct range checkpoint, uint32_t rank)
 {
     struct range memory = find_sources(planner, checkpoint, rank, false);
@@ -288,7 +289,8 @@ static uint32_t choose_writer(struct planner *planner, struct range checkpoint, 
     return planner->entries[best].index;
 }
 
-/* The part of a checkpoint in storage that the old rank's shard is in; PLAN_NONE: it is of another world. */
+/* Returns the share of a checkpoint in storage that contains the old rank's shard; PLAN_NONE if there is
+ * none. */
 static uint32_t choose_share(struct planner *planner, struct range checkpoint, uint32_t rank)
 {
     uint32_t sharer = rank % planner->members;
@@ -312,7 +314,7 @@ static uint32_t choose_part(struct planner *planner, struct range checkpoint, ui
 
 typedef uint32_t (*choose_fn)(struct planner *planner, struct range checkpoint, uint32_t rank);
 
-/* Is there a source for every rank? */
+/* Chooses a source for each rank. Returns true if every rank has one. */
 static bool try_checkpoint(struct planner *planner, struct range checkpoint, choose_fn choose,
                            struct plan_choice *ret_choice)
 {
@@ -333,7 +335,7 @@ static bool try_checkpoint(struct planner *planner, struct range checkpoint, cho
     return choice.missing == 0;
 }
 
-/* The first from `at` on that has a source for every rank. */
+/* Finds the first checkpoint from `at` on that has a source for every rank. */
 static void find_older(struct planner *planner, size_t at, struct plan_choice *choice)
 {
     while (at < planner->count && !choice->any_older) {
@@ -429,7 +431,7 @@ void plan_extend_keys(const uint64_t *known, uint32_t known_world, uint64_t *ret
         memmove(ret_keys, known, world * sizeof *ret_keys);
         return;
     }
-    /* Whole replicas, in both worlds; a single replica does not tell the period. */
+    /* The period must divide both worlds into whole replicas; a single replica does not show it. */
     while (period < known_world &&
            (known_world % period != 0 || world % period != 0 || !repeats(known, known_world, period)))
         period++;

@@ -1,6 +1,6 @@
-/* Takes the process from one attempt to the next. A lost peer or a planned change ends the attempt; the agent
- * names the number of the next attempt, this process's rank in it, and the rendezvous; the process meets the
- * other ranks there as it did when it joined.
+/* Takes the process from one attempt to the next. A lost peer or a planned change ends the attempt. The agent
+ * names the number of the next attempt, this process's rank in it, and the rendezvous, where the process
+ * meets the other ranks as it did when it joined.
  *
  * The caller waits, and the context's thread makes the change, in this order:
  *   1. the threads of keep.c end, because they use the old rank and attempt,
@@ -8,8 +8,9 @@
  *   3. every thread that waits for an event of the old attempt returns with the failure,
  *   4. between two polls the connections between ranks end, the settings change, the connections are set up,
  *      and JOIN is sent.
- * So no thread ever sees half of each attempt. The rank then lists its checkpoints in storage and in memory,
- * and the negotiation follows. The agent answers a further loss on the way with one more order. */
+ * Therefore no thread ever sees a mixture of two attempts. The rank then lists its checkpoints in storage and
+ * in memory, and the negotiation follows. After a further loss in the meantime the agent sends one more
+ * order. */
 #include "job/context.h"
 
 #include <stdlib.h>
@@ -41,7 +42,7 @@ void job_rejoin_ask(struct phx_context *ctx)
         job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_RETRY, .retry = ctx->rejoin.why});
 }
 
-/* Copies the characters of the reason that a log can show. */
+/* Copies the reason, with '?' for characters that are not printable ASCII. */
 static void take_reason(const char *reason, char ret[JOBWIRE_REASON_MAX])
 {
     size_t len = reason == NULL ? 0 : strnlen(reason, JOBWIRE_REASON_MAX - 1);
@@ -50,7 +51,7 @@ static void take_reason(const char *reason, char ret[JOBWIRE_REASON_MAX])
     ret[len] = '\0';
 }
 
-/* Refuses calls that need an agent, or that this process did not announce when it joined. */
+/* Refuses calls without an agent, and of a process that did not set phx_options.rejoins. */
 static int check(const phx_context *ctx, struct phx_error *error)
 {
     if (ctx != NULL && !ctx->settings.standalone && ctx->settings.rejoins)
@@ -99,8 +100,8 @@ static void reset(struct phx_context *ctx)
     ctx->join_code = 0;
     ctx->barrier_arrived = ctx->barrier_released = 0;
     ctx->from_known = ctx->step_known = ctx->step_dirty = ctx->step_timer = false;
-    ctx->step_sent_ns = 0; /* the first one is sent at once */
-    ctx->pace.step_ns = 0; /* the time of the change counts towards no step */
+    ctx->step_sent_ns = 0; /* the first step is sent at once */
+    ctx->pace.step_ns = 0; /* no step includes the time of the change */
     ctx->saved_count = 0;
     ctx->restore = ctx->last = (struct job_checkpoint_ref){0};
     job_keep_renew(ctx);
@@ -175,7 +176,8 @@ static int wait_for_word(struct phx_context *ctx, int64_t deadline_ns, struct ph
     return 0;
 }
 
-/* Goes through one membership, from the agent's word until the gang is whole; returns 0 then. Mutex held. */
+/* Joins one attempt: waits for the agent's order and until the gang is whole. Returns 0 or the failure. Mutex
+ * held. */
 static int go_where_told(struct phx_context *ctx, int64_t deadline_ns, int64_t join_ms,
                          struct phx_error *error)
 {
@@ -197,8 +199,8 @@ static int go_where_told(struct phx_context *ctx, int64_t deadline_ns, int64_t j
     return status == 0 && ctx->dumping ? job_dump_end(ctx, error) : status;
 }
 
-/* Does an order of the agent follow? Another rank is lost, or the other ranks are already on the way to a
- * newer attempt. */
+/* Returns true if another order of the agent follows: a rank was lost again, or the other ranks are already
+ * joining a newer attempt. */
 static bool goes_on(const struct phx_context *ctx, int status)
 {
     return status == PHX_ERROR_PEER || status == PHX_ERROR_REJOIN ||

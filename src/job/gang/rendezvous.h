@@ -14,12 +14,12 @@
  *            32  u32 key length  at most PHX_KEY_MAX
  *            36  u32 value length
  *            40  key, then value, which fill the body exactly
- *     behind the body: the tag of the frame up to here (seal.h), RENDEZVOUS_TAG_SIZE bytes
+ *     after the body: the tag of the frame up to here (seal.h), RENDEZVOUS_TAG_SIZE bytes
  *
  * Life of a connection:
  *
  *     CHALLENGE of the coordinator ─► HELLO ─┬─► REJECT, close
- *                                            └─► TABLE, when the whole gang is there
+ *                                            └─► TABLE, when the whole gang is present
  *     each rank: OFFERS                         the negotiation of the checkpoint to restore (negotiate.c)
  *     ASK_KEYS ─► KEYS of one rank              if the coordinator needs the keys
  *     SOURCE to each rank, or RESHARD to all ─► ANSWER of each rank     repeated while a shard is damaged
@@ -28,8 +28,8 @@
  *     LEAVE ─► the coordinator closes
  *
  * A connection that ends without LEAVE or GAVE_UP is a lost rank. CHALLENGE and REJECT have no tag (zeros): a
- * receiver takes them only before the TABLE. Any other frame with a wrong tag ends the connection. Only the
- * ranks of the attempt know the key, so nobody else is admitted, and nobody else's TABLE is believed.
+ * receiver accepts them only before the TABLE. Any other frame with a wrong tag ends the connection. Only the
+ * ranks of the attempt know the key, so no other process can join or send a valid TABLE.
  */
 #ifndef PHX_JOB_GANG_RENDEZVOUS_H
 #define PHX_JOB_GANG_RENDEZVOUS_H
@@ -59,25 +59,25 @@ enum rendezvous_type {
     RENDEZVOUS_RELEASE, /* barrier `number` is complete */
     RENDEZVOUS_PUT,     /* number: call id; key, value */
     RENDEZVOUS_GET,     /* number: call id; key; status 1: wait for the key */
-    RENDEZVOUS_CANCEL,  /* the GET of call id `number` gave up */
+    RENDEZVOUS_CANCEL,  /* the caller of GET `number` has stopped waiting */
     RENDEZVOUS_REPLY,   /* number: call id; status: a phx_code without its sign; value */
     RENDEZVOUS_GONE,    /* `rank` is lost */
     RENDEZVOUS_LEFT,    /* `rank` has left */
     RENDEZVOUS_LEAVE,   /* the sender leaves */
-    /* The sender ends, or goes on under another attempt: the end of its connection is not another loss. */
+    /* The sender ends, or joins another attempt: the end of its connection is not another loss. */
     RENDEZVOUS_GAVE_UP,
     RENDEZVOUS_SAVED,     /* stand-alone: the shard of step `number` is durable */
     RENDEZVOUS_COMMITTED, /* stand-alone: the checkpoint of step `number`, attempt `attempt` */
     /* Answers the SOURCE, RESHARD or DUMP of round `world` (1, 2, ...); status 1: the sender has its part,
-     * whole. To a RESHARD, status 0: value: u32 each, the old ranks whose shards are damaged here. To a
-     * SOURCE, status 0: value: offers of alternatives. */
+     * whole. To a RESHARD, status 0: value: u32 each, the old ranks whose shards are damaged at the sender.
+     * To a SOURCE, status 0: value: offers of alternatives. */
     RENDEZVOUS_ANSWER,
     /* Restore step `number`, attempt `rank`, round `world`; status: the rank that has the receiver's shard;
      * value: its offer (offer.h), then, if there is an older checkpoint that all could restore, its u64 step
-     * and u32 attempt: the receiver must not overwrite that one. */
+     * and u32 attempt: the receiver must not overwrite that checkpoint. */
     RENDEZVOUS_SOURCE,
     /* Restore step `number`, attempt `rank`, round `world`, of a world of `status` ranks; value: for each of
-     * them u32 rank, offer: the rank that gives its shard, and answers for it. */
+     * these u32 rank, offer: the rank of this gang that provides the shard and sends the ANSWER for it. */
     RENDEZVOUS_RESHARD,
     /* Ends the negotiation. status 1: all restore step `number`, attempt `rank`; 3: the same, and it is in
      * storage, whole; 2: there is no checkpoint, begin from the start; 0: `world` is a rank that has no
@@ -85,9 +85,9 @@ enum rendezvous_type {
      * is refused; value: the reason. */
     RENDEZVOUS_AGREED,
     RENDEZVOUS_HELD,          /* the sender holds step `number` in memory; status 1: it could not */
-    RENDEZVOUS_HELD_BY_ALL,   /* every rank has said so; status 1: not all hold the step */
+    RENDEZVOUS_HELD_BY_ALL,   /* every rank has answered for step `number`; status 1: not all hold it */
     RENDEZVOUS_COPIED,        /* a peer has the sender's step `number`; status 1: it has not */
-    RENDEZVOUS_COPIED_BY_ALL, /* every rank has said so; status 1: not all are copied */
+    RENDEZVOUS_COPIED_BY_ALL, /* every rank has answered for step `number`; status 1: not all are copied */
     /* Write these shards of step `number`, round `world`; value: for each u32 rank, offer. The ANSWER has
      * status 0 if the shard of `rank` is damaged, 2 if it could not be written (value: the reason). */
     RENDEZVOUS_DUMP,
@@ -98,13 +98,14 @@ enum rendezvous_type {
     RENDEZVOUS_KEYS,     /* the keys of all ranks of a world, of attempt `attempt`; value: u64 each */
     RENDEZVOUS_KEY,      /* number: the key of the regions that the sender has registered */
     RENDEZVOUS_NOTICE,   /* the sender will be stopped: name a step at which all ranks save */
-    /* From the coordinator: save at step `number`; status 0: can the receiver? 1: do. From a rank: status 1:
-     * it can, 0: it is too late, `number` steps are made; 2: the rank has reached the step and saves. */
+    /* From the coordinator, status 0: asks whether the receiver can save at step `number`; status 1: all
+     * ranks save at it. From a rank, status 1: the rank can; 0: it cannot, because it has made `number`
+     * steps; 2: it has reached the step and saves. */
     RENDEZVOUS_SAVE_AT,
-    RENDEZVOUS_CHALLENGE, /* the coordinator's first word; value: its nonce */
+    RENDEZVOUS_CHALLENGE, /* the coordinator's first message; value: its nonce */
 };
 
-/* key and value point into the sender's or the receiver's memory; they aren't copied. */
+/* key and value point into the sender's or the receiver's memory; they are not copied. */
 struct rendezvous_message {
     uint16_t type;
     uint32_t rank, world, attempt, status;
@@ -115,20 +116,21 @@ struct rendezvous_message {
     uint32_t value_len;
 };
 
-/* Size of the frame with its tag. */
+/* Returns the size of the frame with its tag. */
 size_t rendezvous_size(const struct rendezvous_message *message);
 
-/* out must have rendezvous_size bytes. Lengths must be within the limits. The tag is zero. */
+/* Writes the frame, with a tag of zeros, to `out`, which has rendezvous_size bytes. Lengths must be within
+ * the limits. */
 void rendezvous_encode(const struct rendezvous_message *message, uint8_t *out);
 
-/* As jobwire_decode: 1 whole, 0 more bytes are needed, -1 invalid. The message points into data. The tag is
- * not verified. */
+/* Reads one frame from the start of a stream's bytes, as jobwire_decode does: returns 1, 0 if more bytes are
+ * needed, or -1 if the stream is invalid. The message points into data. The tag is not verified. */
 int rendezvous_decode(const uint8_t *data, size_t len, size_t body_max,
                       struct rendezvous_message *ret_message, size_t *ret_used);
 
 /* Writes the tag of the next frame to send behind an encoded frame of `size` bytes, tag included. */
 void rendezvous_seal(struct seal *seal, uint8_t *frame, size_t size);
-/* Is the tag of this frame that of the next one to receive? */
+/* Returns true if the frame has the tag of the next frame to receive. */
 bool rendezvous_check(struct seal *seal, const uint8_t *frame, size_t size);
 
 /* A rank as HELLO and TABLE carry it: u8 length, host name, u8 length, numeric address, u16 port, u64
@@ -145,7 +147,7 @@ struct rendezvous_name {
 #define RENDEZVOUS_NAME_SIZE_MAX (2 + 255 + 63 + 18)
 size_t rendezvous_put_name(const struct rendezvous_name *name, uint8_t *out);
 
-/* Returns the bytes used, 0 when they are invalid. */
+/* Reads a name. Returns how many bytes it takes, or 0 if they are invalid. */
 size_t rendezvous_get_name(const uint8_t *data, size_t len, struct rendezvous_name *ret_name);
 
 #endif

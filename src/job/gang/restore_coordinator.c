@@ -1,7 +1,7 @@
-/* Rank 0's side of the negotiation of the checkpoint to restore. It gathers all offers, asks one rank for the
- * keys of all ranks if it does not know them, makes the plan, names each rank's source (or, to all, the
- * sources of another world's shards), strikes off damaged shards, and announces the result. One message of
- * each kind per rank and round. */
+/* Rank 0's side of the negotiation of the checkpoint to restore. Gathers all offers, asks one rank for the
+ * keys of all ranks if it does not know them, makes the plan, names each rank's source (or, to all ranks, the
+ * sources of another world's shards), strikes off damaged shards, and announces the result. Each rank sends
+ * one message of each kind in a round. */
 #include "job/context.h"
 
 #include <stdio.h>
@@ -14,17 +14,17 @@
 struct job_restore_coordinator {
     struct plan_offer *offers;
     size_t count, cap;
-    uint32_t *rounds;        /* [world] the last round that each has answered; offers are round 0 */
+    uint32_t *rounds;        /* [world] the last round that each rank has answered; offers are round 0 */
     bool *offered;           /* [world] */
     uint64_t *own;           /* [world] keys of regions that are registered already; 0: none */
     uint32_t *sources;       /* [world] the offers that ranks take whole */
-    uint32_t old_world_size; /* of the checkpoint that is resharded; 0: it is of this world */
+    uint32_t old_world_size; /* of the checkpoint to be resharded; 0: it is of this world */
     uint32_t *old_sources;   /* [old_world_size] */
     uint64_t *machines, *wanted;
     uint32_t waiting; /* ranks that have not answered yet */
     uint32_t round;
     bool struck, planned;
-    bool failed; /* a dying checkpoint can't be written: */
+    bool failed; /* a dying checkpoint cannot be written, for the reason below */
     char failure[200];
     uint32_t *dump_sources; /* [full world] */
     struct plan_choice choice;
@@ -33,8 +33,8 @@ struct job_restore_coordinator {
     uint32_t keys_rank, keys_attempt;
     /* keys as ranks register them */
     uint64_t *registered;  /* [world] */
-    bool *has_registered;  /* [world] since all were told */
-    uint32_t unregistered; /* ranks that have not */
+    bool *has_registered;  /* [world] since the keys were last announced */
+    uint32_t unregistered; /* ranks that have not registered any */
 };
 
 bool job_restore_coordinator_start(struct phx_context *ctx)
@@ -82,7 +82,7 @@ void job_restore_coordinator_stop(struct phx_context *ctx)
 
 /* ---- the plan ---- */
 
-/* The first rank without a whole shard of the newest commit. */
+/* Returns the first rank without a whole shard of the newest commit. */
 static uint32_t find_culprit(const struct phx_context *ctx)
 {
     const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
@@ -140,7 +140,7 @@ static void tell_sources(struct phx_context *ctx)
     }
 }
 
-/* Tells every rank which rank gives each shard of the other world. */
+/* Tells every rank which rank provides each shard of the other world. */
 static bool tell_old_world(struct phx_context *ctx)
 {
     struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
@@ -167,7 +167,7 @@ static bool tell_old_world(struct phx_context *ctx)
     return true;
 }
 
-/* Collects the keys that the ranks of a world of this size need, as far as they are known. */
+/* Derives the keys that the ranks of a world of this size need, if they are known. */
 static void want(const struct phx_context *ctx, uint64_t *wanted, uint32_t world)
 {
     memset(wanted, 0, world * sizeof *wanted);
@@ -175,7 +175,7 @@ static void want(const struct phx_context *ctx, uint64_t *wanted, uint32_t world
         plan_extend_keys(ctx->keys.list, ctx->keys.world, wanted, world);
 }
 
-/* Does a rank take its part from shards in storage that another world has saved? */
+/* Returns true if a rank takes its part from shards in storage that another world has saved. */
 static bool uses_shares(const struct phx_context *ctx)
 {
     const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
@@ -185,8 +185,8 @@ static bool uses_shares(const struct phx_context *ctx)
     return any;
 }
 
-/* Is the choice better than the best so far? The newer step wins; between equal steps, memory wins over
- * storage when the storage would have to be resharded as well. */
+/* Returns true if the choice is better than the best so far. A newer step is better. Between equal steps,
+ * memory is better than storage that would have to be resharded as well. */
 static bool is_better(const struct phx_context *ctx, const struct plan_choice *choice, bool found)
 {
     const struct plan_choice *best = &ctx->restore_coordinator->choice;
@@ -195,7 +195,8 @@ static bool is_better(const struct phx_context *ctx, const struct plan_choice *c
            (order > 0 || (order == 0 && ctx->restore_coordinator->old_world_size == 0 && uses_shares(ctx)));
 }
 
-/* Is there a better one that was kept by a world of this size? Out of memory there is none. */
+/* Plans the resharding of a checkpoint kept by a world of this size, and takes it if it is better. Returns
+ * true if it does; false also if there is no memory. */
 static bool look_at_world(struct phx_context *ctx, uint32_t world, bool found)
 {
     struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
@@ -221,7 +222,8 @@ static bool look_at_world(struct phx_context *ctx, uint32_t world, bool found)
     return true;
 }
 
-/* Is there anything to restore, when all worlds are looked at that something was kept in? */
+/* Compares with the checkpoints of all other worlds that have kept one. Returns true if there is a checkpoint
+ * to restore. */
 static bool look_at_other_worlds(struct phx_context *ctx, const struct plan_input *input, bool found)
 {
     uint32_t world = 0;
@@ -236,7 +238,8 @@ static void plan_restore(struct phx_context *ctx)
     uint32_t world = ctx->settings.world;
     bool fresh = ctx->keys.list == NULL || ctx->keys.world == world;
     want(ctx, coordinator->wanted, world);
-    for (uint32_t rank = 0; rank < world && fresh; rank++) /* else they are those of the world before */
+    /* otherwise they are those of the previous world */
+    for (uint32_t rank = 0; rank < world && fresh; rank++)
         if (coordinator->own[rank] != 0)
             coordinator->wanted[rank] = coordinator->own[rank];
     struct plan_input input = {.world = world,
@@ -280,7 +283,7 @@ static void refuse_incomplete(struct phx_context *ctx)
     refuse(ctx, text);
 }
 
-/* Each survivor hears of all that it writes, be it nothing. */
+/* Sends each survivor the list of shards that it must write, even an empty one. */
 static bool tell_dump(struct phx_context *ctx)
 {
     struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
@@ -391,7 +394,8 @@ static bool add_offers(struct job_restore_coordinator *coordinator, uint32_t hol
     return true;
 }
 
-/* Somebody's regions are not known, and somebody else knows all or knows it better. */
+/* Returns true if the key of some rank is not known here, and another rank knows all keys, of a newer
+ * attempt. */
 static bool should_ask(const struct phx_context *ctx)
 {
     const struct job_restore_coordinator *coordinator = ctx->restore_coordinator;
@@ -444,8 +448,8 @@ void job_restore_coordinator_keys(struct phx_context *ctx, uint32_t rank,
     plan(ctx);
 }
 
-/* Strikes off the damaged shards that the answer names, and takes the alternatives that it offers; false: the
- * answer names none. */
+/* Strikes off the damaged shards that the answer names, and takes the alternatives that it offers. Returns
+ * false if the answer is not valid. */
 static bool strike(struct job_restore_coordinator *coordinator, uint32_t rank,
                    const struct rendezvous_message *message)
 {
@@ -508,7 +512,7 @@ void job_restore_coordinator_key(struct phx_context *ctx, uint32_t rank, uint64_
     size_t len;
     uint8_t *bytes = keys_encode(&keys, &len);
     if (bytes == NULL)
-        return; /* replicas are not known of, then */
+        return; /* without memory, replicas stay unknown */
     struct rendezvous_message message = {
         .type = RENDEZVOUS_KEYS, .attempt = ctx->attempt, .value = bytes, .value_len = (uint32_t)len};
     job_coordinator_broadcast(ctx, &message);

@@ -29,7 +29,7 @@ void job_conn_close(struct job_conn *conn)
     job_conn_init(conn);
 }
 
-/* Makes room for `len` more bytes; moves the valid bytes to the front when that is enough. */
+/* Reserves `len` more bytes. Moves the valid bytes to the front if that is enough. */
 static int reserve(struct job_bytes *bytes, size_t len)
 {
     if (bytes->pos == bytes->len)

@@ -8,11 +8,11 @@
 int job_fail(struct phx_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for PHX_ERROR_IO, with the text of `errnum` behind the message. */
+/* As job_fail with PHX_ERROR_IO, with the text of `errnum` after the message. */
 int job_fail_errno(struct phx_error *error, int errnum, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A lost or departed rank. */
+/* As job_fail with PHX_ERROR_PEER, for a rank that is lost or has left; `what` says which. */
 int job_fail_peer(struct phx_error *error, uint32_t rank, const char *what);
 
 #endif

@@ -1,5 +1,5 @@
-/* The connection to the agent. It may break and come back at any time (an agent is restarted without its
- * tasks); then JOIN is sent again, and behind its WELCOME all that the new agent may not know. */
+/* The connection to the agent. When it breaks, because an agent is restarted without its tasks, the library
+ * connects again and sends JOIN. After WELCOME it sends everything that the new agent may not know. */
 #include "job/context.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define STEP_INTERVAL_NS 50000000   /* 20 heartbeats per second */
-#define SAME_DRAIN_NS    1000000000 /* a deadline that moves less is the same one */
+#define SAME_DRAIN_NS    1000000000 /* a deadline that moves less is the same notice */
 
 static void close_link(struct phx_context *ctx)
 {
@@ -25,7 +25,7 @@ static void send_now(struct phx_context *ctx, const struct jobwire_message *mess
     uint8_t frame[JOBWIRE_FRAME_MAX];
     size_t len = jobwire_encode(message, frame, sizeof frame);
     if (job_conn_queue(&ctx->link.conn, frame, len) != 0)
-        shutdown(ctx->link.conn.fd, SHUT_RDWR); /* poll reports it, and there it is closed */
+        shutdown(ctx->link.conn.fd, SHUT_RDWR); /* poll reports it, and the thread closes it */
     else if (job_conn_pending(&ctx->link.conn))
         job_wake(ctx);
 }
@@ -116,7 +116,7 @@ static void connect_agent(struct phx_context *ctx)
         job_conn_open(&ctx->link.conn, fd);
         ctx->link.state = LINK_CONNECTING;
         job_patience_begin(&ctx->link.patience);
-    } else { /* not there yet, or its queue of connections is full */
+    } else { /* the agent does not listen yet, or its queue of connections is full */
         close(fd);
         ctx->link.retry_ns = job_backoff(&ctx->link.backoff_ns);
     }
@@ -144,7 +144,7 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
             ctx->restore = (struct job_checkpoint_ref){true, welcome->restore_step, welcome->restore_attempt};
     }
     if (welcome->has_restore &&
-        welcome->restore_attempt == ctx->attempt) /* an older one is settled otherwise */
+        welcome->restore_attempt == ctx->attempt) /* the negotiation settles older ones */
         job_committed(ctx, welcome->restore_step, welcome->restore_attempt);
     for (uint32_t rank = 0; rank < ctx->settings.world; rank++)
         if (ctx->members[rank] == MEMBER_GONE)
@@ -162,7 +162,7 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
     job_changed(ctx);
 }
 
-/* An agent repeats a notice on a new connection; only a different notice must be answered again. */
+/* Takes a notice. An agent repeats it on a new connection; only a different notice leads to another save. */
 static void on_drain(struct phx_context *ctx, const struct jobwire_drain *drain)
 {
     int64_t wait_ms = drain->deadline_ms > INT32_MAX ? INT32_MAX : (int64_t)drain->deadline_ms;
@@ -177,7 +177,7 @@ static void on_drain(struct phx_context *ctx, const struct jobwire_drain *drain)
     job_save_agreement_notice(ctx);
 }
 
-/* An agent repeats the tables on a new connection, and older ones may come late. */
+/* Takes routing tables. An agent repeats them on a new connection, and older tables may arrive late. */
 static void on_tables(struct phx_context *ctx, const struct jobwire_tables *tables)
 {
     uint64_t session = ctx->tables.session;

@@ -22,7 +22,7 @@ static uint64_t hash_text(uint64_t start, const char *text)
     return hash(start, text, strlen(text) + 1);
 }
 
-/* The number of this boot; without /proc, nothing. */
+/* Adds the id of this boot to a hash; without /proc, returns the hash unchanged. */
 static uint64_t hash_boot(uint64_t start)
 {
     char text[64];
@@ -33,7 +33,7 @@ static uint64_t hash_boot(uint64_t start)
     return hash(start, text, len > 0 ? (size_t)len : 0);
 }
 
-/* Identifies the mount by the parent folder: the folder itself is made late. */
+/* Adds device and inode of the parent folder to a hash. The folder itself may not exist yet. */
 static uint64_t hash_parent(uint64_t start, const char *path)
 {
     char parent[PATH_SIZE];
@@ -133,7 +133,7 @@ uint32_t machine_buddy(const struct machine *machines, uint32_t world, uint32_t 
     uint32_t count = gather(places, machines, world, by_rack);
     uint32_t shift = by_rack ? largest_rack(places, count) : 1;
     if (shift >= count)
-        shift = 1; /* all in one rack */
+        shift = 1; /* all machines are in one rack */
     while (places[own].id != machines[rank].id)
         own++;
     for (uint32_t i = 0; i < rank; i++)

@@ -10,7 +10,7 @@
 
 #include "job/link/error.h"
 
-#define BACKOFF_MIN_NS 2000000   /* 2 ms: in a recovery the other side comes up at the same time */
+#define BACKOFF_MIN_NS  2000000   /* 2 ms: in a recovery the other side starts at the same time */
 #define BACKOFF_MAX_NS 100000000 /* 100 ms: a restarted agent or coordinator is found again soon */
 #define PATIENCE_MIN_NS 5000000000 /* an agent answers at once, unless the machine is overloaded */
 #define PATIENCE_MAX_NS 60000000000
@@ -30,7 +30,7 @@ int64_t job_deadline_ns(int64_t timeout_ms)
     return now_ns + timeout_ms * 1000000;
 }
 
-/* Returns when a wait that begins now is over, and doubles the next one; *wait_ns 0: the shortest begins. */
+/* Returns the end of a wait that begins now, and doubles the next wait. *wait_ns 0 means the shortest. */
 static int64_t wait_longer(int64_t *wait_ns, int64_t min_ns, int64_t max_ns)
 {
     int64_t now_wait_ns = *wait_ns < min_ns ? min_ns : *wait_ns;
@@ -59,7 +59,7 @@ int job_thread_start(struct phx_context *ctx, void *(*serve)(void *ctx), pthread
     sigset_t all, before;
     if (*started)
         return 0;
-    sigfillset(&all); /* the program's signals are for the program's threads */
+    sigfillset(&all); /* the program's own threads handle its signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int status = pthread_create(thread, NULL, serve, ctx);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -87,7 +87,7 @@ bool job_wait_apart(struct phx_context *ctx, int64_t deadline_ns)
         return false;
     struct timespec until = {deadline_ns / 1000000000, deadline_ns % 1000000000};
     pthread_cond_timedwait(&ctx->changed, &ctx->mutex, &until);
-    return true; /* the caller looks once more, whatever ended the wait */
+    return true; /* the caller tests its condition again, whatever ended the wait */
 }
 
 bool job_wait(struct phx_context *ctx, int64_t deadline_ns)
@@ -141,7 +141,8 @@ void job_abort_set(struct phx_context *ctx, void (*call)(void *job), void *job)
     pthread_mutex_unlock(&ctx->mutex);
 }
 
-/* Releases the mutex during the call, which may take as long as a communication library takes. */
+/* Calls the program's abort function. Releases the mutex meanwhile, since a communication library may take
+ * long. */
 static void call_abort(struct phx_context *ctx)
 {
     struct job_abort abort = ctx->abort;
@@ -203,8 +204,8 @@ void job_committed(struct phx_context *ctx, uint64_t step, uint32_t attempt)
     job_changed(ctx);
 }
 
-/* Fills the list of descriptors; the first three have fixed places, -1 is skipped by poll. NULL: out of
- * memory. */
+/* Fills the list of descriptors, of which the first three have fixed places (poll skips -1). Returns NULL if
+ * there is no memory. */
 static struct pollfd *fill(struct phx_context *ctx, struct pollfd *fds, size_t *cap, size_t *ret_count)
 {
     size_t need = 3 + job_coordinator_poll_size(ctx);
@@ -269,7 +270,7 @@ void *job_service(void *argument)
         if (filled == NULL) {
             job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
             ctx->stop = true;
-            job_lose(ctx, ctx->settings.rank); /* no thread serves the connections any more */
+            job_lose(ctx, ctx->settings.rank); /* no thread serves the connections any longer */
             break;
         }
         fds = filled;
@@ -286,7 +287,7 @@ void *job_service(void *argument)
         pthread_mutex_lock(&ctx->mutex);
         if (ready < 0)
             for (size_t i = 0; i < count; i++)
-                fds[i].revents = 0; /* EINTR or out of memory: look again */
+                fds[i].revents = 0; /* EINTR or out of memory: poll again */
         dispatch(ctx, fds, count);
     }
     pthread_mutex_unlock(&ctx->mutex);

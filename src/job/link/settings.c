@@ -37,7 +37,7 @@ static const char *variable(const char *name)
     return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* The first of two variables that is set; `otherwise` when neither is. */
+/* Reads the first of two variables that is set; `otherwise` if neither is. */
 static int number(const char *name, const char *second, uint64_t max, uint64_t otherwise, uint64_t *ret_value,
                   struct phx_error *error)
 {
@@ -65,7 +65,7 @@ static int text(const char *what, const char *value, char *out, size_t cap, stru
     return 0;
 }
 
-/* "host:port", "[v6 address]:port". */
+/* Reads "host:port" or "[v6 address]:port". */
 static int split_rendezvous(struct job_settings *settings, const char *value, struct phx_error *error)
 {
     const char *colon = strrchr(value, ':');
@@ -136,8 +136,8 @@ static int load_identity(struct job_settings *settings, struct phx_error *error)
     return world > 1 ? load_rendezvous(settings, error) : 0;
 }
 
-/* How checkpoints are written and which of them stay. The agent's store comes before a directory that the
- * program has not named itself. */
+/* Reads how checkpoints are written and which of them are kept. The agent's store takes precedence over a
+ * directory that the program has not named itself. */
 static int load_storage(struct job_settings *settings, bool dir_named, struct phx_error *error)
 {
     const char *keep = variable("PHX_CHECKPOINT_KEEP");
@@ -195,7 +195,7 @@ void job_settings_export(const struct job_settings *settings, uint32_t attempt)
     export_number("MASTER_PORT", port - 1);
 }
 
-/* Fields behind the caller's are zero: it was built for a library that had none of them. */
+/* Copies the caller's options. Fields that the caller's version of the struct lacks are zero. */
 static int take_options(const struct phx_options *options, struct phx_options *ret, struct phx_error *error)
 {
     *ret = (struct phx_options){.size = sizeof *ret};
@@ -208,7 +208,7 @@ static int take_options(const struct phx_options *options, struct phx_options *r
     return 0;
 }
 
-/* Stand-alone, the ranks' key is the digest of a file that their launcher has given all of them. */
+/* Reads the ranks' key, stand-alone: the digest of a file that their launcher has given to all of them. */
 static int load_key(struct job_settings *settings, struct phx_error *error)
 {
     const char *path = variable("PHX_KEY_FILE");

@@ -9,7 +9,8 @@
 enum { EXTENT_MAX = 600, FACE_LINKS = 16 };
 static const uint32_t machine_chips[3] = {2, 2, 1}; /* along X, Y, Z */
 
-/* Reads a number without a sign or leading zeros. Returns the byte behind it; NULL: none up to `max`. */
+/* Reads a number without a sign or leading zeros. Returns the byte after it; NULL if it is not a number up to
+ * `max`. */
 static const char *take_number(const char *text, uint32_t max, uint32_t *ret_number)
 {
     uint32_t number = 0;
@@ -22,7 +23,7 @@ static const char *take_number(const char *text, uint32_t max, uint32_t *ret_num
     return at;
 }
 
-/* "x5,y3", as the controller writes it (core/slice/connect.c), also with blanks. */
+/* Reads "x5,y3" as the controller writes it (core/slice/connect.c), or with a blank after each comma. */
 static int take_switches(const char *at, uint64_t *ret_without)
 {
     for (;;) {
@@ -125,7 +126,7 @@ void job_routes_say(struct phx_context *ctx)
         job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_ROUTES, .routes = ctx->routes});
 }
 
-/* A number above those of this machine's earlier sessions, whichever process opened them. */
+/* Returns a number above those of this machine's earlier sessions, even of other processes. */
 static uint64_t next_session(const struct phx_context *ctx)
 {
     struct timespec now;
@@ -134,7 +135,8 @@ static uint64_t next_session(const struct phx_context *ctx)
     return at_ns > ctx->routes.session ? at_ns : ctx->routes.session + 1;
 }
 
-/* The controller's answer goes by the agent. Caller holds the mutex. */
+/* Sets the error of a session without an answer, which should arrive through the agent. Caller holds the
+ * mutex. */
 static int fail_unanswered(const struct phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
 {
     const char *who = ctx->link.state != LINK_READY ? "its agent does not answer"

@@ -2,9 +2,9 @@
  * header.
  *
  * Transport: a stream socket of the Unix family, at the path in PHX_AGENT_SOCKET. The task connects, sends
- * JOIN as its first frame and gets WELCOME or FENCED. Then both sides send when they have something to say;
- * nothing else is answered. A task may hold one connection; it connects again, and sends JOIN again, when the
- * agent was restarted.
+ * JOIN as its first frame and receives WELCOME or FENCED. Then each side sends whenever it has a message;
+ * only STORE and FETCH are answered. A task may hold one connection. It connects and sends JOIN again after
+ * the agent was restarted.
  *
  * Frame (all integers little-endian):
  *     u32 length     of the payload alone, at most JOBWIRE_PAYLOAD_MAX
@@ -16,17 +16,17 @@
  * printable ASCII). A stream is valid if and only if each frame's length is within the limit and each frame
  * of a known type decodes.
  *
- * Versions: a later version may append fields to a payload and may add types. So a decoder ignores bytes
- * behind the fields that it knows, and a receiver ignores a frame whose type it doesn't know (jobwire_decode
- * gives 1 for it too).
+ * Versions: a later version may append fields to a payload and may add types. A decoder therefore ignores
+ * bytes after the fields that it knows, and a receiver ignores a frame of an unknown type (jobwire_decode
+ * returns 1 for it too).
  *
  * Fencing: JOIN names the attempt. An agent that knows a newer attempt of the task, or no such task, answers
- * FENCED; it may send FENCED at any later time. A fenced task can't save checkpoints and ends. The agent
- * takes reports of a connection only for the attempt of its JOIN.
+ * FENCED; it may send FENCED at any later time. A fenced task cannot save checkpoints and ends. The agent
+ * accepts reports of a connection only for the attempt of its JOIN.
  *
- * Evidence: each container has a socket of its own, and the agent takes connections of that task's processes
- * alone (host/agent/sockets.c). JOIN names that task, or the connection ends. `pid` differs from the peer
- * credentials of the socket in a pid namespace, so a difference is no error.
+ * Evidence: each container has a socket of its own, and the agent accepts connections only from that task's
+ * processes (host/agent/sockets.c). If JOIN names another task, the agent ends the connection. In a pid
+ * namespace `pid` differs from the peer credentials of the socket, so a difference is not an error.
  *
  * Header-only and without state: any thread may call anything here.
  */
@@ -40,7 +40,7 @@
 
 #define JOBWIRE_VERSION     1
 #define JOBWIRE_HEADER_SIZE 8
-#define JOBWIRE_PAYLOAD_MAX 4096 /* more than any message of this version needs: room for later ones */
+#define JOBWIRE_PAYLOAD_MAX 4096 /* more than any message of this version needs, for later versions */
 #define JOBWIRE_FRAME_MAX   1024 /* the largest frame that jobwire_encode of this version makes */
 #define JOBWIRE_METRICS_MAX 16
 #define JOBWIRE_NAME_MAX    32 /* with the NUL */
@@ -72,12 +72,12 @@ enum jobwire_type {
 };
 
 enum jobwire_join_flags {
-    JOBWIRE_JOIN_CAN_REJOIN = 1, /* the process can go on under a later attempt */
-    JOBWIRE_JOIN_SPARE = 2,      /* it has no rank yet (rank and world are 0) and waits for its REJOIN */
+    JOBWIRE_JOIN_CAN_REJOIN = 1, /* the process can join a later attempt */
+    JOBWIRE_JOIN_SPARE = 2,      /* a spare: without a rank (rank and world are 0), waits for its REJOIN */
 };
 
-/* First frame of a connection, and again on it for each attempt that the process goes on under. The pid is
- * the task's own view of it. */
+/* Sent as the first frame of a connection, and again for each attempt that the process joins. The pid is the
+ * task's own view of it. */
 struct jobwire_join {
     uint64_t task_uid; /* PHX_TASK_UID */
     uint32_t attempt;  /* PHX_ATTEMPT, or that of the last REJOIN */
@@ -89,11 +89,11 @@ struct jobwire_join {
 
 struct jobwire_metric {
     char name[JOBWIRE_NAME_MAX];
-    double value; /* any double; NaN says that the loss is not a number, which is news too */
+    double value; /* any double; NaN means that the metric itself is not a number */
 };
 
-/* Sums since the first step of this process, behind a step's metrics: the number of steps whose time is
- * known, that time, and the rank's own work within it. */
+/* Sums since the first step of this process, after a step's metrics: the number of steps whose time is known,
+ * that time, and the rank's own work within it. */
 struct jobwire_pace {
     uint64_t steps, elapsed_us, own_us;
 };
@@ -104,15 +104,15 @@ struct jobwire_pace {
 struct jobwire_step {
     uint64_t step;
     uint64_t total;
-    uint64_t first;        /* of this attempt: one behind the step from which the rank went on */
+    uint64_t first;        /* first step of this attempt: one above the step that the rank resumed from */
     uint16_t metric_count; /* <= JOBWIRE_METRICS_MAX */
     struct jobwire_metric metrics[JOBWIRE_METRICS_MAX];
     struct jobwire_pace pace; /* absent in frames of the first version: zeros */
 };
 
 /* The rank's shard of `step` is durable in PHX_CHECKPOINT_DIR under this attempt's name. Sent again after a
- * reconnect until the step is known to be committed. The controller commits the step when every rank of the
- * attempt has it. */
+ * reconnect until the task knows that the step is committed. The controller commits the step when every rank
+ * of the attempt has reported it. */
 struct jobwire_shard_saved {
     uint64_t step;
     uint64_t bytes; /* of the file */
@@ -124,22 +124,22 @@ struct jobwire_peer_gone {
     uint32_t rank;
 };
 
-/* The rank's state is bad although every process lives: all ranks shall go back to a held step, as another
- * attempt (REJOIN). Sent again after a reconnect until the REJOIN comes. */
+/* The rank's state is bad although every process lives: asks that all ranks return to a held step, as another
+ * attempt (REJOIN). Sent again after a reconnect until the REJOIN arrives. */
 struct jobwire_retry {
     char reason[JOBWIRE_REASON_MAX]; /* printable ASCII; on the wire u16 length and the bytes */
 };
 
-/* The routing tables of the job's slice that this rank's chips use. The numbers of a rank's sessions grow,
- * also when its process is another one: CLOCK_BOOTTIME at the opening, in ns. An opening names no tables; the
- * rank waits for TABLES with its session before it loads any. Sent with each change, and after a reconnect if
- * it ever was. */
+/* The routing tables of the job's slice that this rank's chips use. Session numbers of a rank grow, even
+ * across its processes: CLOCK_BOOTTIME at the opening, in ns. A newly opened session has no tables; the rank
+ * waits for TABLES with its session before it loads any. Sent at each change, and after a reconnect if it was
+ * ever sent. */
 struct jobwire_routes {
     uint64_t session; /* never 0 */
-    bool open;        /* false: the chips have no tables any more */
-    uint64_t tables;  /* number of those that they have loaded; 0: none yet */
-    uint64_t without; /* optical switches that these avoid: bit 16 * axis + index */
-    uint64_t wrong;   /* those over which its chips see other chips than they should; likewise */
+    bool open;        /* false: the chips have no tables any longer */
+    uint64_t tables;  /* number of the tables that the chips have loaded; 0: none yet */
+    uint64_t without; /* optical switches that these tables avoid: bit 16 * axis + index */
+    uint64_t wrong;   /* switches over which the chips see other chips than they should; the same bits */
 };
 
 /* Answer to JOIN. restore_step and restore_attempt name the newest committed checkpoint; both name the
@@ -149,8 +149,8 @@ struct jobwire_welcome {
     bool has_restore;
     uint64_t restore_step;    /* 0 without has_restore */
     uint32_t restore_attempt; /* 0 without has_restore */
-    /* The key by which the ranks of the attempt know each other (seal.h); absent in frames of the first
-     * version, and zeros where the controller makes none. */
+    /* The key by which the ranks of the attempt authenticate each other (seal.h); absent in frames of the
+     * first version, and zeros if the controller makes none. */
     uint8_t key[JOBWIRE_KEY_SIZE];
 };
 
@@ -172,28 +172,28 @@ enum jobwire_drain_reason {
 
 /* The task will be stopped: save what matters. May be sent again with another deadline. */
 struct jobwire_drain {
-    uint64_t deadline_ms; /* left from the moment of sending */
+    uint64_t deadline_ms; /* time left when the message was sent */
     uint32_t reason;      /* enum jobwire_drain_reason; unknown values are kept as they are */
 };
 
-/* The routing tables of the job's slice: the names of all ranks' tables are equal, and so are the tables. A
- * larger number replaces a smaller one. */
+/* The routing tables of the job's slice. Equal names mean equal tables on all ranks. Tables with a larger
+ * number replace those with a smaller one. */
 struct jobwire_tables {
     uint64_t number;               /* never 0 */
     char name[JOBWIRE_REASON_MAX]; /* "4x4x8-twisted without x5" */
-    uint64_t session;              /* the open session that the controller has heard of; 0, or absent: none */
+    uint64_t session;              /* the newest open session that the controller knows; 0, or absent: none */
 };
 
 enum jobwire_rejoin_flags {
-    JOBWIRE_REJOIN_DUMP = 1, /* the ranks write a dying checkpoint to storage, nothing else */
+    JOBWIRE_REJOIN_DUMP = 1, /* the ranks only write a dying checkpoint to storage */
 };
 
-/* The process goes on as this rank of a later attempt: it leaves its peers and sends JOIN with the new
- * attempt. Only for a process whose JOIN had CAN_REJOIN. May be repeated; the process ignores an attempt that
- * is not above its own. */
+/* Orders the process to become this rank of a later attempt: it leaves its peers and sends JOIN with the new
+ * attempt. Only for a process whose JOIN had CAN_REJOIN or SPARE. May be repeated; the process ignores an
+ * attempt that is not above its own (a spare: that is below its own). */
 struct jobwire_rejoin {
     uint32_t attempt, rank, world;
-    uint32_t full_world; /* ranks before any left for want of machines; >= world */
+    uint32_t full_world; /* ranks of the job when no machine is missing; >= world */
     uint32_t flags;      /* enum jobwire_rejoin_flags */
     bool has_restore;
     uint64_t restore_step;    /* 0 without has_restore */
@@ -204,15 +204,15 @@ struct jobwire_rejoin {
     uint8_t key[JOBWIRE_KEY_SIZE]; /* as in WELCOME, of `attempt` */
 };
 
-/* Where the agent has an object store (PHX_CHECKPOINT_STORE), it moves shards between it and the rank's
- * slots in PHX_MEMORY_DIR (job/checkpoint/held.h), so the library knows files alone.
- *     STORE   the sealed slot goes to the store as the shard (step, attempt) of this rank. The task leaves
- *             the slot as it is until STORED.
- *     FETCH   the shard (step, attempt) of this rank comes from the store into the slot, sealed; or, with
- *             copy_of, that of another rank into the file of its copy (job/gang/offer.h), which the task has
- *             made. The task does not look into the slot until FETCHED.
- * Each is answered once, and may be asked again: after a reconnect the task says it again, and an agent that
- * was restarted goes on where the one before it had come to. One STORE and one FETCH at a time. */
+/* With an object store (PHX_CHECKPOINT_STORE) the agent copies shards between the store and the rank's slots
+ * in PHX_MEMORY_DIR (job/checkpoint/held.h), so the library only handles files.
+ *     STORE   copies the sealed slot to the store as the shard (step, attempt) of this rank. The task leaves
+ *             the slot unchanged until STORED.
+ *     FETCH   copies the shard (step, attempt) of this rank from the store into the slot, sealed; or, with
+ *             copy_of, the shard of another rank into the file of its copy (job/gang/offer.h), which the task
+ *             has made. The task does not read the slot until FETCHED.
+ * Each request is answered once. The task repeats an unanswered request after a reconnect, and a restarted
+ * agent resumes the transfer where its predecessor stopped. One STORE and one FETCH at a time. */
 struct jobwire_slot {
     uint64_t step;
     uint32_t attempt, slot;
@@ -221,12 +221,13 @@ struct jobwire_slot {
 
 enum jobwire_moved_status {
     JOBWIRE_MOVED = 0,
-    JOBWIRE_MOVE_FAILED = 1,  /* the reason says why; unknown values mean this too */
+    JOBWIRE_MOVE_FAILED = 1,  /* for the given reason; unknown values mean this too */
     JOBWIRE_MOVE_MISSING = 2, /* FETCH: there is no such shard */
-    JOBWIRE_MOVE_DAMAGED = 3, /* its checksums are wrong */
+    JOBWIRE_MOVE_DAMAGED = 3, /* the checksums of the shard are wrong */
 };
 
-/* The answer to the same numbers. STORED: the shard is durable; the task reports it as SHARD_SAVED. */
+/* The answer to the request with the same numbers. After STORED the shard is durable, and the task reports it
+ * with SHARD_SAVED. */
 struct jobwire_moved {
     uint64_t step;
     uint32_t attempt, slot;
@@ -236,7 +237,7 @@ struct jobwire_moved {
     uint32_t copy_of;                /* absent in frames of the first version, whose sender cannot do it */
 };
 
-/* A message of either direction. LEAVE has no body: the task ends cleanly after it. */
+/* A message in either direction. LEAVE has no body: the task ends cleanly after it. */
 struct jobwire_message {
     uint16_t type; /* enum jobwire_type, or a later one */
     union {
@@ -257,7 +258,7 @@ struct jobwire_message {
     };
 };
 
-/* ---- cursors: they stop at the end and remember that they did, so a codec checks once ---- */
+/* ---- cursors: past the end they set `full` or `broken` and do nothing, so a codec checks once ---- */
 
 struct jobwire_writer {
     uint8_t *data;
@@ -282,7 +283,7 @@ static inline void jobwire_put_bytes(struct jobwire_writer *writer, const void *
     writer->len += len;
 }
 
-/* `size` low bytes of the value. */
+/* Appends the `size` low bytes of the value, the lowest first. */
 static inline void jobwire_put(struct jobwire_writer *writer, uint64_t value, size_t size)
 {
     uint8_t bytes[8];
@@ -291,7 +292,7 @@ static inline void jobwire_put(struct jobwire_writer *writer, uint64_t value, si
     jobwire_put_bytes(writer, bytes, size);
 }
 
-/* NULL behind the end. */
+/* Returns the next `len` bytes, or NULL past the end. */
 static inline const uint8_t *jobwire_get_bytes(struct jobwire_reader *reader, size_t len)
 {
     if (reader->broken || len > reader->len - reader->pos) {
@@ -303,7 +304,7 @@ static inline const uint8_t *jobwire_get_bytes(struct jobwire_reader *reader, si
     return bytes;
 }
 
-/* 0 behind the end. */
+/* Returns the next number of `size` bytes, or 0 past the end. */
 static inline uint64_t jobwire_get(struct jobwire_reader *reader, size_t size)
 {
     const uint8_t *bytes = jobwire_get_bytes(reader, size);
@@ -423,7 +424,7 @@ static inline void jobwire_get_key(struct jobwire_reader *reader, uint8_t ret_ke
         memcpy(ret_key, key, JOBWIRE_KEY_SIZE);
 }
 
-/* A rank outside its world is no message. */
+/* Reads a REJOIN. A rank outside its world makes the message invalid. */
 static inline void jobwire_get_rejoin(struct jobwire_reader *reader, struct jobwire_rejoin *ret_rejoin)
 {
     ret_rejoin->attempt = (uint32_t)jobwire_get(reader, 4);
@@ -717,24 +718,24 @@ static inline int jobwire_decode(const uint8_t *data, size_t len, struct jobwire
 
 /* --- the flight segment -------------------------------------------------------------------------------- */
 
-/* The flight record: the barriers that a rank has passed, in memory that outlives its ability to answer. The
- * memory is a memfd of this name, which the agent reads through /proc/PID/fd even while the process is
- * stopped or stuck in the kernel. The rank writes without a lock against readers: rarely an entry is half
- * old, half new. Little-endian machines only, like the rest of the library's agents; a reader accepts the
- * record if and only if it knows magic and version. */
+/* The flight record: the barriers that a rank has passed, in memory that stays readable when the rank no
+ * longer answers. The memory is a memfd of this name, which the agent reads through /proc/PID/fd even while
+ * the process is stopped or stuck in the kernel. The rank writes without a lock, so a reader may rarely see
+ * an entry that is half old and half new. Native byte order, which must be little-endian. A reader accepts
+ * the record if and only if it knows the magic number, which includes the version. */
 #define JOBWIRE_FLIGHT_NAME    "phalanx-flight"
 #define JOBWIRE_FLIGHT_MAGIC   UINT64_C(0x54484c4658485001)
 #define JOBWIRE_FLIGHT_ENTRIES 64 /* barriers kept */
 
 struct jobwire_flight_entry {
-    int64_t begun_ns, ended_ns; /* wall clock; 0: not yet */
+    int64_t begun_ns, ended_ns; /* wall-clock time; 0: not yet */
 };
 struct jobwire_flight {
     uint64_t magic; /* JOBWIRE_FLIGHT_MAGIC, written last */
     uint32_t rank, world, attempt, pid;
-    uint64_t begun, ended; /* barriers, from 1; they follow each other */
+    uint64_t begun, ended; /* the last barrier begun, and the last one ended; numbered from 1 */
     uint64_t step;
-    int64_t step_ns; /* wall clock of its call; 0: none was made */
+    int64_t step_ns; /* wall-clock time of the last phx_step; 0: none */
     struct jobwire_flight_entry entries[JOBWIRE_FLIGHT_ENTRIES]; /* of barrier n at n % ENTRIES */
 };
 

@@ -7,8 +7,8 @@
 
 #include "job/link/error.h"
 
-#define PLAN_MAX   80 /* bytes of its text */
-#define LONGER_MAX 3  /* times a step; more is something else */
+#define PLAN_MAX   80 /* bytes of a plan's text */
+#define LONGER_MAX 3  /* times a step; a longer delay has another cause */
 
 static double seconds_since(int64_t began_ns)
 {
@@ -48,13 +48,13 @@ void job_auto_lost(struct job_auto *chosen)
         chosen->lost_ns = job_now_ns();
 }
 
-/* Is the newest checkpoint still being sealed, stored, or sent? */
+/* Returns true while the newest checkpoint is being sealed, stored, or sent. */
 static bool is_under_way(phx_context *ctx)
 {
     const struct job_keep *keep = &ctx->keep;
     const struct job_peer *peer = &keep->peer;
     pthread_mutex_lock(&ctx->mutex);
-    bool copied = !peer->any || (peer->any_told && peer->told >= peer->step); /* the other machines', too */
+    bool copied = !peer->any || (peer->any_told && peer->told >= peer->step); /* the copies of all ranks */
     bool under_way = keep->state != KEEP_IDLE || keep->storing >= 0 || !copied;
     pthread_mutex_unlock(&ctx->mutex);
     return under_way;
@@ -152,7 +152,7 @@ static int agree(struct job_auto *chosen, phx_context *ctx, uint64_t step, struc
     return status;
 }
 
-/* Waiting for rank 0 is no work of this rank's own. */
+/* Changes the phase, since waiting for rank 0 is not this rank's own work. Returns the previous one. */
 static enum phx_phase change_phase(phx_context *ctx, enum phx_phase phase)
 {
     pthread_mutex_lock(&ctx->mutex);

@@ -1,4 +1,5 @@
-/* ettr.c - see ettr.h. The search bisects a function that is known to be monotone: slow and sure. */
+/* See ettr.h. The search bisects a function that is known to be monotone, which is slow but always
+ * converges. */
 #include "job/loop/ettr.h"
 
 #include <math.h>
@@ -13,7 +14,8 @@ double ettr_exact(const struct ettr_terms *terms)
     return rate * terms->interval_s / ((1 + rate * terms->queue_s) * segment);
 }
 
-/* The sign of the derivative of d / (e^(L (d + w)) - 1): that of 1 - e^-x - L d with x = L (d + w). */
+/* Returns true if a longer interval is better: the derivative of d / (e^(L (d + w)) - 1), whose sign is that
+ * of 1 - e^-x - L d with x = L (d + w), is positive. */
 static bool longer_is_better(const struct ettr_terms *terms, double interval_s)
 {
     double rate = terms->failures_per_s;

@@ -123,7 +123,8 @@ void job_flight_write(const struct jobwire_flight *record, const struct job_sett
     if (settings->flight_prefix[0] == '\0')
         return;
     snprintf(path, sizeof path, "%s%u", settings->flight_prefix, settings->rank);
-    snprintf(beside, sizeof beside, "%s.%d.part", path, (int)getpid()); /* no name that ends with a rank */
+    /* must not end in a number, as the files of ranks do */
+    snprintf(beside, sizeof beside, "%s.%d.part", path, (int)getpid());
     FILE *file = fopen(beside, "we");
     if (file == NULL)
         return;

@@ -87,7 +87,7 @@ struct interval_plan interval_decide(const struct interval_measured *measured, u
     }
     plan.hold_every = holds ? interval_steps(measured, interval_cost(&measured->hold)) : 0;
     plan.save_every = saves ? interval_steps(measured, interval_cost(&measured->save)) : 0;
-    if (holds && saves && plan.hold_every > plan.save_every) /* older than what is saved, it helps nobody */
+    if (holds && saves && plan.hold_every > plan.save_every) /* a hold older than the last save is useless */
         plan.hold_every = plan.save_every;
     bool few = (holds && measured->hold.still.count < INTERVAL_SAMPLES) ||
                (saves && measured->save.still.count < INTERVAL_SAMPLES);

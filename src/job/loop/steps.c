@@ -1,4 +1,4 @@
-/* phx_run_steps: the loop that outlives the loss of other ranks, made of the public functions. */
+/* phx_run_steps: the loop that survives the loss of other ranks, made of the public functions. */
 #include <string.h>
 
 #include "job/loop/auto.h"
@@ -6,19 +6,19 @@
 
 /* The error of a broken collective may come before or after the news of the loss that broke it. */
 #define DOUBT_MS 3000
-/* How long the loop waits after a save for the announced stop or move; going on would lose a step. */
+/* How long the loop waits after a save for the announced stop or move; a further step would be lost. */
 #define STAND_MS 30000
 
 struct run {
     phx_context *ctx;
     const struct phx_loop *loop;
-    uint64_t hold_every, save_every; /* 0: none, or they are chosen */
+    uint64_t hold_every, save_every; /* 0: none, or `chosen` decides */
     struct job_auto chosen;
-    uint64_t step; /* made */
-    /* The checkpoint that the regions are equal to; not valid: they may hold anything. */
+    uint64_t step; /* steps that are made */
+    /* The checkpoint that the regions are equal to; not valid: their contents are undefined. */
     struct job_checkpoint_ref state;
-    uint64_t place; /* the regions that are it: `arrange` may have registered others */
-    bool touched;   /* a step has begun: the regions are no longer those with which the program came */
+    uint64_t place; /* identifies the regions of `state`: `arrange` may have registered others */
+    bool touched;   /* a step has begun: the regions no longer have the program's initial contents */
     bool begun;
 };
 
@@ -42,7 +42,8 @@ static void know_state(struct run *run, struct job_checkpoint_ref state)
     run->place = job_regions_place(&run->ctx->regions);
 }
 
-/* From the agreed checkpoint, or from the beginning; nothing where the regions are that already. */
+/* Loads the agreed checkpoint, or resets the regions if there is none. Does nothing if the regions are equal
+ * to the checkpoint already. */
 static int load(struct run *run, struct phx_error *error)
 {
     phx_context *ctx = run->ctx;
@@ -67,7 +68,7 @@ static int load(struct run *run, struct phx_error *error)
     return status;
 }
 
-/* Holds, saves, or both. */
+/* Holds the regions, saves them, or both, if that is due after this step. */
 static int keep(struct run *run, bool noticed, struct phx_error *error)
 {
     const struct phx_loop *loop = run->loop;
@@ -94,7 +95,7 @@ static int keep(struct run *run, bool noticed, struct phx_error *error)
 }
 
 /* Holds the regions after the end of the attempt, if they are those of a step newer than the last hold. One
- * rank's copy is enough for all its replicas; if it cannot be kept, the gang goes back further. */
+ * rank's copy is enough for all its replicas. If it cannot be kept, the gang returns to an older step. */
 static void rescue(struct run *run)
 {
     const struct phx_loop *loop = run->loop;
@@ -192,7 +193,8 @@ static int run_attempt(struct run *run, struct phx_error *error)
 
 /* ---- between attempts ---- */
 
-/* Is the attempt over? What the program gave as a reason may have come before the library heard of it. */
+/* Returns true if the attempt has ended. Waits a while, because the program may notice a loss before the
+ * library does. */
 static bool is_over(struct phx_context *ctx)
 {
     int64_t deadline_ns = job_deadline_ns(DOUBT_MS);
@@ -204,8 +206,8 @@ static bool is_over(struct phx_context *ctx)
     return over;
 }
 
-/* An error of `begin` also casts doubt on the regions. If the agent cannot be asked, the run ends with the
- * step's error. */
+/* Asks for a retry of the attempt. The regions are no longer trusted, even if the error is from `begin`. If
+ * there is no agent to ask, the run ends with the step's error. */
 static int ask_to_retry(struct run *run, const struct phx_error *said, struct phx_error *error)
 {
     struct phx_error ignored;
@@ -215,7 +217,8 @@ static int ask_to_retry(struct run *run, const struct phx_error *said, struct ph
                        : PHX_ERROR_RETRY;
 }
 
-/* 0: the next attempt is there. */
+/* Ends the attempt and joins the next one if that is possible. Returns 0 in the next attempt, otherwise the
+ * error that ends the loop. */
 static int recover(struct run *run, int status, struct phx_error *error)
 {
     phx_context *ctx = run->ctx;
@@ -223,7 +226,7 @@ static int recover(struct run *run, int status, struct phx_error *error)
     if (status == PHX_ERROR_RETRY)
         status = ask_to_retry(run, error, error);
     bool told = status == PHX_ERROR_PEER || status == PHX_ERROR_REJOIN;
-    /* The gang knows then that no checkpoint exists; a rank that ends because of that is no loss. */
+    /* All ranks then know that no checkpoint exists: a rank that ends for that reason is not a loss. */
     bool nowhere = status == PHX_ERROR_NONE && !run->begun;
     bool goes_on = ctx->settings.rejoins && !ctx->settings.standalone && status != PHX_ERROR_FENCED &&
                    (told || (!nowhere && status != PHX_ERROR_RETRY && is_over(ctx)));
@@ -242,7 +245,7 @@ int phx_run_steps(phx_context *ctx, const struct phx_loop *loop, struct phx_erro
     struct phx_error own;
     struct run run = {.ctx = ctx, .loop = loop};
     if (error == NULL)
-        error = &own; /* the callbacks have one in any case */
+        error = &own; /* callbacks always get an error struct */
     int status = check(ctx, loop, error);
     if (status != 0)
         return status;
