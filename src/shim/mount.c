@@ -77,21 +77,26 @@ static bool target_is_harmless(const struct target_walk *walk, const char *name,
     return walk->made || (closed && !file && strcmp(name, "nologin") != 0);
 }
 
-/* Makes an absent part of the target with the task's rights, or else as root if that is harmless. */
-static int target_make(const struct shim *shim, struct target_walk *walk, const char *name, bool file)
+static int target_create_as_task(const struct shim *shim, int folder, const char *name, bool file)
 {
     const struct shim_header *header = shim->header;
-    bool other = header->flags & SHIM_SET_USER;
-    if (other) {
-        setfsgid(header->group_id);
-        setfsuid(header->user_id);
-    }
-    int result = target_create(walk->folder, name, file);
-    if (other) {
-        setfsuid(geteuid());
-        setfsgid(getegid());
-    }
-    if ((result != -EACCES && result != -EPERM) || !target_is_harmless(walk, name, file))
+    if (!(header->flags & SHIM_SET_USER))
+        return target_create(folder, name, file);
+    setfsgid(header->group_id);
+    setfsuid(header->user_id);
+    int result = target_create(folder, name, file);
+    setfsuid(geteuid());
+    setfsgid(getegid());
+    return result;
+}
+
+/* Makes an absent part of the target with the task's rights, or else as root if that is harmless. The task has
+ * no rights in a folder that root has just made. */
+static int target_make(const struct shim *shim, struct target_walk *walk, const char *name, bool file)
+{
+    bool harmless = target_is_harmless(walk, name, file);
+    int result = walk->made && harmless ? -EACCES : target_create_as_task(shim, walk->folder, name, file);
+    if ((result != -EACCES && result != -EPERM) || !harmless)
         return result;
     result = target_create(walk->folder, name, file);
     walk->made = walk->made || result == 0;
@@ -146,6 +151,9 @@ static int open_target(const struct shim *shim, const struct mount_spec *spec)
     if (len == 0 || len >= sizeof path)
         return -ENAMETOOLONG;
     memcpy(path, spec->target, len + 1);
+    int whole = open(path, O_PATH | O_CLOEXEC);
+    if (whole >= 0)
+        return whole; /* nothing is absent */
     struct target_walk walk = {.folder = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
     int result = walk.folder < 0 ? -errno : 0;
     for (size_t i = 0; i <= len && result == 0; i++) {
@@ -165,58 +173,36 @@ static int open_target(const struct shim *shim, const struct mount_spec *spec)
     return result;
 }
 
-/* For kernels before 5.12, which change a mount by its path alone: a task that changes the path at that
- * moment keeps its mount writable. In a user namespace, flags that the machine has set cannot be cleared and
- * must be repeated. */
-static int make_read_only(const char *target)
+/* Returns whether the target of another mount lies below that of `spec`. */
+static bool has_mounts_below(const struct shim *shim, const struct mount_spec *spec)
 {
-    static const unsigned long more[] = {0, MS_NOSUID | MS_NODEV, MS_NOSUID | MS_NODEV | MS_NOEXEC};
-    const unsigned long flags = MS_BIND | MS_REMOUNT | MS_RDONLY;
-    for (int i = 0; i < 3; i++)
-        if (mount(NULL, target, NULL, flags | more[i], NULL) == 0)
-            return 0;
-    return -errno;
+    size_t len = strlen(spec->target);
+    for (uint32_t i = 0; i < shim->mount_count; i++)
+        if (strncmp(shim->mounts[i].target, spec->target, len) == 0 && shim->mounts[i].target[len] == '/')
+            return true;
+    return false;
 }
 
-/* Mounts a small empty folder over the target. The folder stays writable, because later mounts make their
- * targets in it. */
-static int hide(const char *target)
+/* Covers the target with the empty folder `source`. If there is none, or later mounts make their targets in the
+ * cover, the cover is a small file system of its own, which takes several times as long to make and to free. */
+static int hide(const struct shim *shim, const struct mount_spec *spec, int source, int target)
 {
     const char *options = "mode=755,size=1m,nr_inodes=1k";
-    return mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 ? -errno : 0;
-}
-
-static void name_descriptor(struct text *path, int fd)
-{
-    text_add(path, "/proc/self/fd/");
-    text_add_number(path, (uint64_t)fd);
-}
-
-/* Binds the source to the target. Descriptors name both ends, so a change of the paths does not lead the
- * mount elsewhere. */
-static int bind_one(const struct mount_spec *spec, int source, int target)
-{
-    struct text from = {.len = 0}, to = {.len = 0};
-    bool read_only = spec->letters[1] == SHIM_MOUNT_READ_ONLY;
-    int result = read_only ? bind_read_only(source, target) : 0;
-    /* EPERM comes from a system call filter around us that does not know these calls. */
-    if (read_only && result != -ENOSYS && result != -EPERM)
-        return result;
-    name_descriptor(&from, source);
-    name_descriptor(&to, target);
-    if (mount(from.data, to.data, NULL, MS_BIND | MS_REC, NULL) < 0)
-        return -errno;
-    return read_only ? make_read_only(spec->target) : 0;
+    struct text path = {.len = 0};
+    if (source >= 0 && !has_mounts_below(shim, spec) && bind_mount(source, target, spec->target, true) == 0)
+        return 0;
+    text_add_descriptor(&path, target);
+    return mount("tmpfs", path.data, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 ? -errno : 0;
 }
 
 static int mount_one(const struct shim *shim, const struct mount_spec *spec, int source)
 {
-    struct text to = {.len = 0};
-    int target = source < 0 ? source : open_target(shim, spec);
+    bool hidden = spec->letters[0] == SHIM_MOUNT_HIDDEN, read_only = spec->letters[1] == SHIM_MOUNT_READ_ONLY;
+    int target = source < 0 && !hidden ? source : open_target(shim, spec);
     if (target < 0)
         return target;
-    name_descriptor(&to, target);
-    int result = spec->letters[0] == SHIM_MOUNT_HIDDEN ? hide(to.data) : bind_one(spec, source, target);
+    int result =
+        hidden ? hide(shim, spec, source, target) : bind_mount(source, target, spec->target, read_only);
     close(target);
     return result;
 }
@@ -242,8 +228,6 @@ static int judge(struct shim *shim, uint32_t i, int result)
  * elsewhere. */
 static int open_source(const struct mount_spec *spec)
 {
-    if (spec->letters[0] == SHIM_MOUNT_HIDDEN)
-        return open("/", O_PATH | O_CLOEXEC);
     int fd = open(spec->source, O_PATH | O_CLOEXEC);
     if (fd >= 0 && spec->inside) {
         struct open_how how = {.flags = O_PATH | O_CLOEXEC,
@@ -284,7 +268,7 @@ int mount_all(struct shim *shim)
             hosts_mount(shim);
             hosts = true;
         }
-        result = judge(shim, i, mount_one(shim, &shim->mounts[i], sources[i]));
+        result = judge(shim, i, own < 0 ? own : mount_one(shim, &shim->mounts[i], sources[i]));
     }
     if (!hosts && result == 0)
         hosts_mount(shim);

@@ -100,9 +100,10 @@ int own_mounts(const struct shim *shim);
 int root_enter(const char *place);
 int root_leave(void);
 
-/* readonly.c: mounts what the descriptor `source` names, and all that is mounted below it, read-only on what
- * `target` names; no path is looked up. Returns 0, or -errno; -ENOSYS before Linux 5.12. */
-int bind_read_only(int source, int target);
+/* bind.c: mounts the file or folder of the descriptor `source`, with everything mounted below it, at that of
+ * `target`. Kernels before Linux 5.12 need `path`, the target's, for a read-only mount. Returns 0, or -errno; a
+ * mount that could not be made read-only then stays, writable. */
+int bind_mount(int source, int target, const char *path, bool read_only);
 
 /* readonly.c: makes everything but the task's writable mounts read-only; called in the child, before it
  * changes its user. Returns 0, or -errno. */
@@ -135,6 +136,8 @@ struct text {
 };
 void text_add(struct text *text, const char *s);
 void text_add_number(struct text *text, uint64_t number);
+/* Adds the name of a descriptor in /proc. */
+void text_add_descriptor(struct text *text, int fd);
 int file_write(const char *path, const char *data, size_t len); /* to an existing file, in one write */
 /* Makes or replaces a file: first a copy of `copied_first` (NULL: none), ended by a newline, then `data`. */
 int file_create(const char *path, const char *data, size_t len, const char *copied_first);

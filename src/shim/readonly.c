@@ -1,10 +1,9 @@
-/* readonly.c - read-only mounts, and readOnlyRootFilesystem: the task's own view of the machine's file
- * systems becomes read-only.
+/* readonly.c - readOnlyRootFilesystem: the task's own view of the machine's file systems becomes read-only.
  *
- * The child of the shim does the latter, in a further mount namespace, because the shim itself still writes
- * logs and cgroups. The task's writable mounts (volumes, /tmp, its folder), /proc and /dev stay writable. A
- * mount that is read-only on the machine stays so. File systems that the machine has mounted below a volume
- * become read-only.
+ * The child of the shim does it, in a further mount namespace, because the shim itself still writes logs and
+ * cgroups. The task's writable mounts (volumes, /tmp, its folder), /proc and /dev stay writable. A mount that
+ * is read-only on the machine stays so. File systems that the machine has mounted below a volume become
+ * read-only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,22 +30,6 @@ static bool is_writable(const char *path)
 static int change(const char *path, struct mount_attr change, unsigned flags)
 {
     return syscall(SYS_mount_setattr, AT_FDCWD, path, flags, &change, sizeof change) < 0 ? -errno : 0;
-}
-
-int bind_read_only(int source, int target)
-{
-    struct mount_attr set = {.attr_set = MOUNT_ATTR_RDONLY};
-    const unsigned clone = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | RECURSIVE;
-    int tree = (int)syscall(SYS_open_tree, source, "", clone);
-    int result = tree < 0 ? -errno : 0;
-    if (result == 0 && syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &set, sizeof set) < 0)
-        result = -errno;
-    if (result == 0 &&
-        syscall(SYS_move_mount, tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-        result = -errno;
-    if (tree >= 0)
-        close(tree);
-    return result;
 }
 
 static const char *writable_mount(const struct shim *shim, uint32_t i)

@@ -20,8 +20,7 @@
 static const char *below(struct text *path, int folder, const char *name)
 {
     path->len = 0;
-    text_add(path, "/proc/self/fd/");
-    text_add_number(path, (uint64_t)folder);
+    text_add_descriptor(path, folder);
     text_add(path, name);
     return path->data;
 }

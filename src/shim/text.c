@@ -24,6 +24,12 @@ void text_add_number(struct text *text, uint64_t number)
     text_add(text, digits + at);
 }
 
+void text_add_descriptor(struct text *text, int fd)
+{
+    text_add(text, "/proc/self/fd/");
+    text_add_number(text, (uint64_t)fd);
+}
+
 static int write_all(int fd, const char *data, size_t len)
 {
     while (len > 0) {

@@ -69,6 +69,7 @@ struct cover {
     struct launch_spec *spec;
     struct launch_mount *mounts; /* with space for COVERS_MAX more */
     size_t count;
+    const char *empty; /* a folder without files */
     bool optional;
 };
 
@@ -105,7 +106,7 @@ static void cover_path(struct cover *cover, const char *path)
     if (stat(path, &info) < 0 || is_closed(cover, path, &info))
         return;
     bool folder = S_ISDIR(info.st_mode);
-    add(cover, &(struct launch_mount){.source = folder ? path : "/dev/null",
+    add(cover, &(struct launch_mount){.source = folder ? cover->empty : "/dev/null",
                                       .target = path,
                                       .hidden = folder,
                                       .is_file = !folder,
@@ -130,7 +131,7 @@ static void keep_needed(struct cover *cover, const struct live *live, const char
     if (!path || path[0] != '/')
         return;
     if (barrier)
-        add(cover, &(struct launch_mount){.source = barrier, .target = barrier, .hidden = true});
+        add(cover, &(struct launch_mount){.source = cover->empty, .target = barrier, .hidden = true});
     for (size_t i = 0; i < live->hidden.len && !covered; i++)
         covered = os_path_is_below(path, live->hidden.items[i]);
     if (barrier || covered)
@@ -182,6 +183,7 @@ static void cover_all(struct live *live, const struct task_launch *launch, struc
                       struct launch_spec *spec)
 {
     struct cover cover = {.arena = arena, .spec = spec, .optional = !live->isolation_required};
+    cover.empty = arena_printf(arena, "%s/empty", live->directory).data;
     cover.mounts = ARENA_ARRAY(arena, struct launch_mount, spec->mount_count + COVERS_MAX);
     cover.count = spec->mount_count;
     mem_copy(cover.mounts, spec->mounts, cover.count * sizeof *cover.mounts);

@@ -595,7 +595,7 @@ static int make_subdirectory(const struct live *live, const char *name, struct e
 
 int local_tasks_make_folders(const struct live *live, struct error *error)
 {
-    static const char *const names[] = {"starts", "work", "uploads"};
+    static const char *const names[] = {"starts", "work", "uploads", "empty"};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++)
         rc = make_subdirectory(live, names[i], error);

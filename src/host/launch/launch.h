@@ -148,7 +148,10 @@ struct launch_mount {
     const char *source, *target;
     const char *inside; /* NULL: the source itself */
     bool read_only, is_file, optional;
-    bool hidden; /* the task finds an empty directory at `target`, and below it only what else is mounted */
+    /* The task finds an empty directory at `target`, and below it only what else is mounted. `source` is an
+     * empty directory that many tasks may share, since they cannot write to it. If it is NULL, the launcher
+     * makes one for the task, which takes longer. */
+    bool hidden;
     /* The task's root, at `target` "/", and the first mount: the files of the machine's root file system.
      * What the task changes in them is held in memory and lost when the task ends. `source` is any directory
      * that no other mount names. Of other file systems the task sees only those that further mounts bring. */

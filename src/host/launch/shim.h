@@ -105,7 +105,7 @@ struct shim_header {
 enum shim_mount {
     SHIM_MOUNT_FILE = 'f',
     SHIM_MOUNT_DIRECTORY = 'd',
-    SHIM_MOUNT_HIDDEN = 'h', /* an empty folder is mounted over the target; there is no source */
+    SHIM_MOUNT_HIDDEN = 'h', /* an empty folder is mounted over the target: the source, or a new one for "" */
     SHIM_MOUNT_ROOT = 'o',   /* the first mount: "/" becomes an overlay (shim/root.c), made at the source */
     SHIM_MOUNT_READ_ONLY = 'r',
     SHIM_MOUNT_WRITABLE = 'w',

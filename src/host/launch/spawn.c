@@ -133,7 +133,7 @@ static void add_mounts(const struct launch_spec *spec, struct buf *file)
                                             : 0,
                           0};
         add_string(file, letters);
-        add_string(file, mount->hidden ? "" : mount->source);
+        add_string(file, mount->source ? mount->source : "");
         if (mount->inside)
             add_string(file, mount->inside);
         add_string(file, mount->target);

@@ -202,6 +202,74 @@ static void a_read_only_mount_is_the_one_that_was_made(void **state)
     free(log);
 }
 
+/* Two folders are hidden with the same empty folder, which no task may fill for others; in one of them another
+ * mount lies, whose place is made in the cover. */
+static void hidden_folders_are_empty(void **state)
+{
+    struct fixture *f = *state;
+    struct task_args args;
+    char text[1200], paths[4][256], file[300], inner[300];
+    static const char *const names[] = {"empty", "secret", "outer", "within"};
+    if (!may_mount())
+        skip();
+    for (int i = 0; i < 4; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/%s", f->directory, names[i]);
+        assert_int_equal(mkdir(paths[i], 0777), 0);
+        snprintf(file, sizeof file, "%s/file", paths[i]);
+        int fd = i == 0 ? -1 : open(file, O_WRONLY | O_CREAT, 0666);
+        assert_true(i == 0 || (fd >= 0 && close(fd) == 0));
+    }
+    const char *empty = paths[0], *secret = paths[1], *outer = paths[2], *within = paths[3];
+    snprintf(inner, sizeof inner, "%s/in/it", outer);
+    const struct launch_mount mounts[] = {{.source = empty, .target = outer, .hidden = true},
+                                          {.source = within, .target = inner},
+                                          {.source = empty, .target = secret, .hidden = true}};
+    snprintf(text, sizeof text,
+             "ls -A %s | wc -l; if (: >%s/a) 2>/dev/null; then echo filled; fi; cd %s; echo *; echo in/it/*",
+             secret, secret, outer);
+    script(f, &args, 1, text);
+    args.spec.mounts = mounts;
+    args.spec.mount_count = 3;
+    spawn(f, &args.spec);
+    const struct seen *seen = await(f, LAUNCH_EXITED, 1);
+    if (seen->event.exit.exit_code != 0)
+        fail_msg("%s", seen->text);
+    char *log = log_of(f, 1);
+    assert_string_equal(log, "0\nin\nin/it/file\n");
+    free(log);
+    assert_int_equal(rmdir(empty), 0); /* it is still empty */
+}
+
+/* The launcher makes a cover where it is given none, or one that is gone. */
+static void a_cover_is_made_where_none_is_given(void **state)
+{
+    struct fixture *f = *state;
+    char secret[256], file[300], gone[256];
+    if (!may_mount())
+        skip();
+    snprintf(gone, sizeof gone, "%s/gone", f->directory);
+    snprintf(secret, sizeof secret, "%s/secret", f->directory);
+    snprintf(file, sizeof file, "%s/file", secret);
+    assert_int_equal(mkdir(secret, 0777), 0);
+    int fd = open(file, O_WRONLY | O_CREAT, 0666);
+    assert_true(fd >= 0 && close(fd) == 0);
+    for (uint64_t uid = 1; uid <= 2; uid++) {
+        struct task_args args;
+        char text[300];
+        const struct launch_mount mount = {
+            .source = uid == 1 ? NULL : gone, .target = secret, .hidden = true};
+        snprintf(text, sizeof text, "ls -A %s | wc -l", secret);
+        script(f, &args, uid, text);
+        args.spec.mounts = &mount;
+        args.spec.mount_count = 1;
+        spawn(f, &args.spec);
+        assert_int_equal(await(f, LAUNCH_EXITED, uid)->event.exit.exit_code, 0);
+        char *log = log_of(f, uid);
+        assert_string_equal(log, "0\n");
+        free(log);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -213,6 +281,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(the_root_is_read_only, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_read_only_mount_is_the_one_that_was_made, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(hidden_folders_are_empty, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_cover_is_made_where_none_is_given, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
