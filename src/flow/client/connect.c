@@ -82,10 +82,8 @@ static void *client_main(void *arg)
 static void client_free(phx_flow *flow)
 {
     flow->head.dead = true; /* no more messages are sent */
-    for (size_t i = flow->value_list.len; i-- > 0;) {
-        client_lineage_drop(flow, flow->value_list.items[i]); /* may free other values */
-        i = i < flow->value_list.len ? i : flow->value_list.len;
-    }
+    for (size_t i = flow->value_list.len; i-- > 0; i = client_walk_on(flow, i))
+        client_lineage_drop(flow, flow->value_list.items[i]);
     for (size_t i = 0; i < flow->connections.len; i++) {
         flow_wire_free(flow->connections.items[i]->wire);
         if (flow->connections.items[i] != &flow->head)

@@ -71,7 +71,7 @@ static void client_forget_values(phx_flow *flow)
 {
     struct fault fault =
         fault_make(FAULT_DEVICE_LOST, 0, 0, "the value was lost with the head and the workers");
-    for (size_t i = flow->value_list.len; i-- > 0;)
+    for (size_t i = flow->value_list.len; i-- > 0; i = client_walk_on(flow, i))
         client_value_fail(flow, flow->value_list.items[i], &fault);
     for (size_t i = 0; i < flow->hosts.len; i++) {
         struct client_host *host = flow->hosts.items[i];

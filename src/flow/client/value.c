@@ -156,7 +156,7 @@ void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry,
 
 void client_values_moved(phx_flow *flow, const struct client_places *from, struct client_places *to)
 {
-    for (size_t i = flow->value_list.len; i-- > 0;) { /* a released value may be freed here */
+    for (size_t i = flow->value_list.len; i-- > 0; i = client_walk_on(flow, i)) {
         struct client_value *value = flow->value_list.items[i];
         if (value->places != from)
             continue;
@@ -174,7 +174,7 @@ void client_values_moved(phx_flow *flow, const struct client_places *from, struc
 
 void client_host_lost(phx_flow *flow, const struct client_host *host, enum fault_reason reason)
 {
-    for (size_t i = flow->value_list.len; i-- > 0;) { /* a value that fails may be freed here */
+    for (size_t i = flow->value_list.len; i-- > 0; i = client_walk_on(flow, i)) {
         struct client_value *value = flow->value_list.items[i];
         uint32_t awaited = value->missing + value->missing_quiet, count = value->places->count;
         for (uint32_t d = 0; awaited > 0 && d < count; d++)

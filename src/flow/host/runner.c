@@ -14,8 +14,7 @@ struct finished {
 };
 
 struct compile_order {
-    uint32_t client;
-    uint64_t handle;
+    uint64_t number;
     struct buf text;
 };
 
@@ -207,8 +206,7 @@ static void runners_compile_one(struct runners *runners, struct compile_order *o
 {
     struct compiled *compiled;
     struct error error = {0};
-    struct finished finished = {
-        .event = {.kind = FLOW_COMPILED, .client = order->client, .handle = order->handle}};
+    struct finished finished = {.event = {.kind = FLOW_COMPILED, .handle = order->number}};
     if (compiled_get(runners->compiled, buf_str(&order->text), &compiled, &finished.event.reused, &error) < 0)
         finished.fault = fault_make(FAULT_FUNCTION_FAILED, 0, 0, "%.240s", error.text);
     else
@@ -237,9 +235,9 @@ static void *runners_compiler(void *arg)
     }
 }
 
-void runners_compile(struct runners *runners, uint32_t client, uint64_t handle, struct str tail)
+void runners_compile(struct runners *runners, uint64_t number, struct str tail)
 {
-    struct compile_order order = {.client = client, .handle = handle};
+    struct compile_order order = {.number = number};
     buf_add_str(&order.text, tail);
     pthread_mutex_lock(&runners->mutex);
     vec_push(&runners->orders, order);

@@ -31,8 +31,9 @@ void runners_free(struct runners *runners);
 /* Starts a RUN, and takes over the effect's args and gang hosts, which are NULL afterwards. A device has one
  * run at a time. */
 void runners_run(struct runners *runners, struct flow_effect *effect);
-/* Queues a COMPILE. Equal texts share one executable, whichever client sends them (compiled.h). */
-void runners_compile(struct runners *runners, uint32_t client, uint64_t handle, struct str tail);
+/* Queues a COMPILE with the number of its order, which COMPILED repeats. Equal texts share one executable,
+ * whichever client sends them (compiled.h). */
+void runners_compile(struct runners *runners, uint64_t number, struct str tail);
 /* Frees the copies of the tensor in the memory of devices (exec/executor.h). */
 void runners_evict(const struct runners *runners, struct tensor *tensor);
 /* Carries out DROP. Allowed also after runners_free. */

@@ -211,7 +211,7 @@ static void worker_carry_out(struct worker_process *process, struct flow_effect 
         worker_meet_host(process, effect);
         break;
     case FLOW_COMPILE:
-        runners_compile(process->runners, effect->client, effect->handle, buf_str(&effect->tail));
+        runners_compile(process->runners, effect->as, buf_str(&effect->tail));
         break;
     default:
         worker_carry_out_anywhere(process, effect);

@@ -86,7 +86,7 @@ enum flow_event_kind {
     FLOW_ENTRY,    /* a message from `peer`; entry and tail stay the caller's */
     FLOW_CLOSED,   /* the connection of `peer` has ended */
     FLOW_TICK,     /* time has passed */
-    FLOW_COMPILED, /* worker: answers COMPILE of `client`'s function `handle`: executable, or fault */
+    FLOW_COMPILED, /* worker: answers COMPILE of order `handle`: executable, or fault */
     FLOW_RAN,      /* worker: `device` ended `run`: results (references pass to the worker), or fault */
     FLOW_SAVED,    /* worker: answers SAVE `handle`: `executable` is the saved form for LOAD; or fault */
     FLOW_LOADED,   /* worker: answers LOAD `handle`: results[0] (reference passes to the worker), or fault */
@@ -99,7 +99,6 @@ struct flow_event {
     const struct flow_entry *entry;
     struct str tail;
     /* COMPILED */
-    uint32_t client;
     uint64_t handle;
     void *executable;
     bool reused; /* the executable had been compiled before, for the same text */
@@ -119,7 +118,8 @@ enum flow_effect_kind {
     FLOW_BIND,    /* worker: the guest `peer` is `as` from now on */
     FLOW_MEET,    /* worker: host `as` has the address in tail, and place `handle` on its machine (0: none);
                    * connect when there is something to send, and send `entry` first */
-    FLOW_COMPILE, /* worker: compile tail (name NUL text) as client's function `handle`; answer COMPILED */
+    FLOW_COMPILE, /* worker: compile tail (name NUL text) as client's function `handle`; answer COMPILED with
+                   * the number `as` of this order */
     FLOW_DROP,    /* worker: release `executable` */
     FLOW_RUN,     /* worker: run `executable` on `device` with `args`, in a gang; answer RAN */
     FLOW_ABORT,   /* worker: fail the collectives of `run`, whatever its step and partition, with `fault` */

@@ -87,8 +87,6 @@ static void worker_client_strip(struct worker *worker, struct worker_client *cli
         function->freed = true;
         if (function->state != FUNCTION_COMPILING)
             worker_function_rest(worker, function, effects);
-        else
-            vec_push(&worker->orphans, function);
     }
     vec_clear(&client->function_list);
     for (size_t i = 0; i < client->program_list.len; i++)
@@ -163,9 +161,9 @@ void worker_free(struct worker *worker, struct flow_effects *effects)
     vec_done(&worker->spare_cells);
     for (uint32_t d = 0; d < worker->device_count; d++)
         vec_done(&worker->devices[d].queue);
-    for (size_t i = 0; i < worker->orphans.len; i++)
-        mem_free(worker->orphans.items[i]);
-    vec_done(&worker->orphans);
+    for (size_t i = 0; i < worker->compiling.len; i++)
+        mem_free(worker->compiling.items[i]);
+    vec_done(&worker->compiling);
     vec_done(&worker->clients);
     vec_done(&worker->ready);
     vec_done(&worker->guests);
@@ -268,12 +266,15 @@ static void worker_function(struct worker *worker, struct worker_client *client,
         return;
     struct worker_function *function = mem_alloc(sizeof *function);
     function->id = event->entry->handle;
+    function->order = ++worker->orders;
     worker->function_count++;
+    vec_push(&worker->compiling, function);
     vec_push(&client->function_list, function);
     u64_map_put(&client->functions, function->id, function);
     struct flow_effect *effect = flow_add(effects, FLOW_COMPILE);
     effect->client = client->id;
     effect->handle = function->id;
+    effect->as = function->order;
     buf_add_str(&effect->tail, event->tail);
 }
 
@@ -437,29 +438,36 @@ static void worker_entry(struct worker *worker, const struct flow_event *event, 
     }
 }
 
+/* Removes and returns the function that waits for the order, or NULL. */
+static struct worker_function *worker_take_ordered(struct worker *worker, uint64_t order)
+{
+    for (size_t i = 0; i < worker->compiling.len; i++)
+        if (worker->compiling.items[i]->order == order) {
+            struct worker_function *function = worker->compiling.items[i];
+            vec_remove(&worker->compiling, i);
+            return function;
+        }
+    return NULL;
+}
+
+/* The number of the order identifies the function. The client may have ended in the meantime, and another client
+ * may have its number and a function with the same id. */
 static void worker_compiled(struct worker *worker, const struct flow_event *event,
                             struct flow_effects *effects)
 {
-    struct worker_client *client = worker_client(worker, event->client);
-    struct worker_function *function = client ? u64_map_get(&client->functions, event->handle) : NULL;
+    struct worker_function *function = worker_take_ordered(worker, event->handle);
     if (event->executable)
         worker->load[event->reused ? LOAD_REUSED : LOAD_COMPILED]++;
-    if (!function) { /* its client has ended in the meantime */
+    if (!function) {
         if (event->executable)
             flow_add(effects, FLOW_DROP)->executable = event->executable;
-        for (size_t i = 0; i < worker->orphans.len; i++)
-            if (worker->orphans.items[i]->id == event->handle) {
-                mem_free(worker->orphans.items[i]);
-                vec_remove(&worker->orphans, i);
-                worker->function_count--;
-                break;
-            }
         return;
     }
     function->executable = event->executable;
     function->state = event->fault ? FUNCTION_FAILED : FUNCTION_READY;
     if (event->fault)
         function->fault = *event->fault;
+    worker_function_rest(worker, function, effects);
 }
 
 static void worker_hello(const struct worker *worker, struct flow_effects *effects)

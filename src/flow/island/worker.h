@@ -62,7 +62,7 @@ struct worker_object {
 
 enum function_state { FUNCTION_COMPILING, FUNCTION_READY, FUNCTION_FAILED };
 struct worker_function {
-    uint64_t id;
+    uint64_t id, order; /* `order`: of its COMPILE */
     enum function_state state;
     void *executable;
     struct fault fault;
@@ -181,7 +181,8 @@ struct worker {
     struct list_node instances;
     VEC(struct device_turn) ready; /* COPY and SEND steps that can execute at once */
     VEC(struct worker_guest) guests;
-    VEC(struct worker_function *) orphans; /* still being compiled for a client that has ended */
+    VEC(struct worker_function *) compiling; /* by their orders; freed ones were of clients that have ended */
+    uint64_t orders;                         /* number of the newest order */
     uint64_t instance_count, program_count, function_count;
     uint64_t cells; /* number of cells alive, for tests */
     VEC(struct cell *) spare_cells;

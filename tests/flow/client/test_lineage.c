@@ -193,11 +193,40 @@ static void beyond_the_bound(void **state)
     }
 }
 
+/* A released value that is still fetched keeps a chain of released values by its lineage. The loss of its host
+ * ends them all at once, amid the client's walk over its values. */
+static void values_that_end_together(void **state)
+{
+    enum { CHAIN = 24 };
+    struct bench bench = {0};
+    struct phx_flow_failure failure;
+    bench_start(&bench, 64, 1 << 20);
+    uint64_t kept = put(&bench, 1), w = put(&bench, 3);
+    for (int i = 0; i < CHAIN; i++) {
+        uint64_t args[2] = {w, put(&bench, (float)i)}, results[2];
+        if (phx_flow_launch(bench.flow, bench.step, args, 2, results, 2, &bench.error) < 0)
+            fail_msg("%s", bench.error.message);
+        phx_flow_release(bench.flow, args[0]);
+        phx_flow_release(bench.flow, args[1]);
+        phx_flow_release(bench.flow, results[1]);
+        w = results[0];
+    }
+    if (phx_flow_wait(bench.flow, w, 60000, &failure, &bench.error) < 0)
+        fail_msg("%d: %s", failure.reason, bench.error.message);
+    kill(bench.up.workers[0], SIGSTOP); /* the fetch is under way until the host is lost */
+    assert_int_equal(phx_flow_fetch(bench.flow, w, &bench.error), 0);
+    phx_flow_release(bench.flow, w);
+    kill(bench.up.workers[0], SIGKILL);
+    assert_true(loss_of(&bench, kept) > 0); /* the client has heard of the loss */
+    bench_stop(&bench);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lost_values_are_made_again),
         cmocka_unit_test(beyond_the_bound),
+        cmocka_unit_test(values_that_end_together),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -158,12 +158,53 @@ static void early_data_goes_with_its_head(void **state)
     stand_end(&stand);
 }
 
+/* Returns the number of the order that the worker gives for the client's function `id`. */
+static uint64_t order_of(struct stand *stand, uint64_t id)
+{
+    say(stand, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_FUNCTION, .client = CLIENT, .handle = id},
+        (struct str){"main\0module {}", 14});
+    assert_int_equal(stand->effects.list.len, 1);
+    assert_int_equal(stand->effects.list.items[0].kind, FLOW_COMPILE);
+    return stand->effects.list.items[0].as;
+}
+
+/* Returns what the worker drops once the order is carried out; NULL: nothing. */
+static void *dropped_by(struct stand *stand, uint64_t order, void *executable)
+{
+    flow_effects_clear(&stand->effects);
+    worker_step(stand->worker,
+                &(struct flow_event){.kind = FLOW_COMPILED, .handle = order, .executable = executable},
+                &stand->effects);
+    bool drops = stand->effects.list.len > 0 && stand->effects.list.items[0].kind == FLOW_DROP;
+    return drops ? stand->effects.list.items[0].executable : NULL;
+}
+
+/* A client ends while its function is compiled, and another one gets its number and has a function of the same
+ * id. Each executable is of the function for which it was ordered. */
+static void an_order_names_one_function(void **state)
+{
+    struct stand stand;
+    int first, second;
+    stand_begin(&stand);
+    uint64_t of_first = order_of(&stand, 3);
+    say(&stand, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_CLIENT, .client = CLIENT, .args = {TOKEN + 1}},
+        (struct str){0});
+    uint64_t of_second = order_of(&stand, 3);
+    assert_int_not_equal(of_first, of_second);
+    assert_ptr_equal(dropped_by(&stand, of_first, &first), &first);
+    assert_null(dropped_by(&stand, of_second, &second));
+    assert_int_equal(worker_count(stand.worker).functions, 1);
+    assert_ptr_equal(dropped_by(&stand, of_second, &second), &second); /* an order is carried out once */
+    stand_end(&stand);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(puts_are_bounded),
         cmocka_unit_test(number_alone_gets_nothing),
         cmocka_unit_test(early_data_goes_with_its_head),
+        cmocka_unit_test(an_order_names_one_function),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

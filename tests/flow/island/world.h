@@ -51,8 +51,7 @@ struct world_abort {
     struct fault fault;
 };
 struct world_compile {
-    uint32_t client;
-    uint64_t handle;
+    uint64_t function, order;
 };
 /* A save, or a load of `saved`, that is under way. */
 struct world_transfer {

@@ -220,7 +220,7 @@ static void world_worker_feed(struct world *world, uint32_t w, struct flow_event
         case FLOW_DROP:
             break;
         case FLOW_COMPILE:
-            vec_push(&worker->compiles, ((struct world_compile){effect->client, effect->handle}));
+            vec_push(&worker->compiles, ((struct world_compile){effect->handle, effect->as}));
             break;
         case FLOW_RUN:
             world_start_run(world, worker, effect);
@@ -635,9 +635,9 @@ static void world_compiled(struct world *world, uint32_t w)
     struct world_compile compile = worker->compiles.items[0];
     vec_remove(&worker->compiles, 0);
     struct fault fault = fault_make(FAULT_FUNCTION_FAILED, 0, 0, "cannot be compiled");
-    struct flow_event event = {.kind = FLOW_COMPILED, .client = compile.client, .handle = compile.handle};
-    event.executable = compile.handle == WORLD_WRONG ? NULL : (void *)(uintptr_t)compile.handle;
-    event.fault = compile.handle == WORLD_WRONG ? &fault : NULL;
+    struct flow_event event = {.kind = FLOW_COMPILED, .handle = compile.order};
+    event.executable = compile.function == WORLD_WRONG ? NULL : (void *)(uintptr_t)compile.function;
+    event.fault = compile.function == WORLD_WRONG ? &fault : NULL;
     world_worker_feed(world, w, &event);
 }
 
