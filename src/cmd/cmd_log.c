@@ -253,7 +253,7 @@ static int digest(const struct command *command, const struct log_store *log, bo
  * snapshot. If one of them is missing, replays the other twice. */
 static int replay(const struct command *command, const struct log_store *log, struct error *error)
 {
-    struct store_stats stats;
+    struct store_stats stats = {0};
     uint64_t first = 0, second = 0;
     int rc = log->stats(log->context, &stats, error);
     bool trimmed = stats.first_seq > 1;

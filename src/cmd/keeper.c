@@ -194,7 +194,7 @@ static _Noreturn void keep(const char *data, int tether)
 
 bool keeper_start(struct keeper *keeper, const char *data)
 {
-    int tether[2];
+    int tether[2] = {-1, -1};
     keeper->lock = open_lock(data, O_CREAT);
     if (keeper->lock < 0)
         return false;
@@ -204,6 +204,8 @@ bool keeper_start(struct keeper *keeper, const char *data)
     }
     if (pipe2(tether, O_CLOEXEC) < 0 || (keeper->pid = fork()) < 0) {
         say("starting the keeper: %s", strerror(errno));
+        for (int i = 0; i < 2 && tether[i] >= 0; i++)
+            close(tether[i]);
         close(keeper->lock);
         return false;
     }

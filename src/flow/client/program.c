@@ -317,11 +317,12 @@ int phx_flow_launch(phx_flow *flow, phx_flow_program *program, const uint64_t *a
             rc = client_error(error, PHX_ERROR_INVALID, "mesh %u has been freed", value->sharding.mesh);
             break;
         }
-        ret_results[index] = entry.handle + index;
-        client_value_new(flow, ret_results[index++], value, mesh->places)->launch = entry.launch;
+        client_value_new(flow, entry.handle + index++, value, mesh->places)->launch = entry.launch;
     }
     for (uint32_t i = 0; i < index && rc < 0; i++)
         client_value_free(flow, u64_map_get(&flow->values, entry.handle + i));
+    for (uint32_t i = 0; i < result_count && rc == 0; i++)
+        ret_results[i] = entry.handle + i;
     if (rc == 0) {
         flow->next_value += result_count;
         flow->launched++;

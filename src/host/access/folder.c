@@ -49,7 +49,7 @@ static int make_folder(const char *folder, struct error *error)
     return 0;
 }
 
-/* Issues a certificate, unless the folder has one that is valid long enough. */
+/* Issues a certificate, unless the folder has one that is valid long enough and names the request's hosts. */
 static int issue(const char *folder, const char *name, const struct pki_request *request, struct error *error)
 {
     char cert[FOLDER_PATH_MAX], key[FOLDER_PATH_MAX], ca_cert[FOLDER_PATH_MAX], ca_key[FOLDER_PATH_MAX];
@@ -57,7 +57,8 @@ static int issue(const char *folder, const char *name, const struct pki_request 
     join(key, folder, name, ".key");
     join(ca_cert, folder, "ca", ".crt");
     join(ca_key, folder, "ca", ".key");
-    if (access(key, R_OK) == 0 && pki_is_valid_for(cert, FOLDER_RENEW_DAYS))
+    if (access(key, R_OK) == 0 && pki_is_valid_for(cert, FOLDER_RENEW_DAYS) &&
+        pki_names_hosts(cert, request->hosts, request->host_count))
         return 0;
     unlink(key);
     return pki_issue(ca_cert, ca_key, request, cert, key, error);
@@ -218,8 +219,11 @@ static int add_token(const char *folder, const char *user, const char *session, 
 int folder_token(const char *folder, const char *user, const char *const *groups, size_t group_count,
                  char ret_token[PKI_TOKEN_TEXT], struct error *error)
 {
-    if (strchr(user, '\n'))
-        return error_set(error, ERROR_INVALID, "a user's name is one line");
+    if (strpbrk(user, "\r\n"))
+        return error_set(error, ERROR_INVALID, "the user's name must be one line");
+    for (size_t i = 0; i < group_count; i++)
+        if (strpbrk(groups[i], "\r\n"))
+            return error_set(error, ERROR_INVALID, "group %zu: the name must be one line", i + 1);
     return add_token(folder, user, "", groups, group_count, ret_token, error);
 }
 

@@ -20,8 +20,8 @@
 
 enum { FOLDER_PATH_MAX = 4096, FOLDER_RENEW_DAYS = 30 };
 
-/* Creates the folder: authority, the server's certificate for these hosts, the admin's, an empty token
- * file. */
+/* Creates the folder: authority, the server's certificate for these hosts, the admin's, an empty token file.
+ * Keeps what is there, but for certificates that expire soon, and a server's that lacks one of the hosts. */
 int folder_init(const char *folder, const char *const *hosts, size_t host_count, struct error *error);
 /* Issues a client certificate for a user in these groups. `days` 0: PKI_CLIENT_DAYS. ERROR_INVALID: the name
  * is reserved or cannot be a file name, or a group is PKI_CONTROLLERS. */

@@ -230,18 +230,40 @@ int pki_issue(const char *authority_cert, const char *authority_key, const struc
     return rc;
 }
 
-bool pki_is_valid_for(const char *cert_path, int days)
+/* Reads a certificate, which the caller deinitialises. */
+static bool cert_read(const char *path, gnutls_x509_crt_t *ret_cert)
 {
     struct buf text BUF_CLEANUP = {0};
-    gnutls_x509_crt_t cert;
-    if (os_file_read(cert_path, PEM_BYTES_MAX, &text, NULL) < 0)
+    if (os_file_read(path, PEM_BYTES_MAX, &text, NULL) < 0)
         return false;
-    CHECK(gnutls_x509_crt_init(&cert) == 0);
+    CHECK(gnutls_x509_crt_init(ret_cert) == 0);
     gnutls_datum_t data = {(unsigned char *)text.data, (unsigned)text.len};
-    bool valid = gnutls_x509_crt_import(cert, &data, GNUTLS_X509_FMT_PEM) == 0 &&
-                 gnutls_x509_crt_get_expiration_time(cert) > time(NULL) + (time_t)days * DAY_S;
+    bool read = gnutls_x509_crt_import(*ret_cert, &data, GNUTLS_X509_FMT_PEM) == 0;
+    if (!read)
+        gnutls_x509_crt_deinit(*ret_cert);
+    return read;
+}
+
+bool pki_is_valid_for(const char *cert_path, int days)
+{
+    gnutls_x509_crt_t cert;
+    if (!cert_read(cert_path, &cert))
+        return false;
+    bool valid = gnutls_x509_crt_get_expiration_time(cert) > time(NULL) + (time_t)days * DAY_S;
     gnutls_x509_crt_deinit(cert);
     return valid;
+}
+
+bool pki_names_hosts(const char *cert_path, const char *const *hosts, size_t host_count)
+{
+    gnutls_x509_crt_t cert;
+    if (!cert_read(cert_path, &cert))
+        return false;
+    bool all = true;
+    for (size_t i = 0; i < host_count && all; i++)
+        all = gnutls_x509_crt_check_hostname2(cert, hosts[i], GNUTLS_VERIFY_DO_NOT_ALLOW_WILDCARDS) != 0;
+    gnutls_x509_crt_deinit(cert);
+    return all;
 }
 
 void pki_random_token(char ret_text[PKI_TOKEN_TEXT])

@@ -40,6 +40,8 @@ int pki_issue(const char *authority_cert, const char *authority_key, const struc
               const char *cert_path, const char *key_path, struct error *error);
 /* Returns false if the certificate cannot be read, or expires within `days`. */
 bool pki_is_valid_for(const char *cert_path, int days);
+/* Returns whether the certificate can be read and names every host: DNS names and addresses. */
+bool pki_names_hosts(const char *cert_path, const char *const *hosts, size_t host_count);
 
 /* Makes a token of random letters, digits, '-' and '_', with 258 bits from the system's generator. */
 void pki_random_token(char ret_text[PKI_TOKEN_TEXT]);

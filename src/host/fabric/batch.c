@@ -1,5 +1,7 @@
 #include "host/fabric/batch.h"
 
+#include "host/fabric/line.h"
+
 bool batch_pair_is_possible(struct switch_size size, struct phx_crossconnect pair)
 {
     return pair.a >= 1 && pair.a <= size.a_ports && pair.b > size.a_ports &&
@@ -11,6 +13,14 @@ int batch_all_statuses(int *statuses, uint32_t count, int status)
     for (uint32_t i = 0; i < count; i++)
         statuses[i] = status;
     return status;
+}
+
+int batch_check_count(uint32_t count, int *ret_statuses, struct phx_switch_error *error)
+{
+    if (count <= PHX_SWITCH_PORTS_MAX)
+        return PHX_SWITCH_OK;
+    switch_fail(error, PHX_SWITCH_INVALID, "%u cross-connects: expected at most %d", count, PHX_SWITCH_PORTS_MAX);
+    return batch_all_statuses(ret_statuses, count, PHX_SWITCH_INVALID);
 }
 
 uint32_t batch_sort_out(struct switch_size size, struct peers *now, const struct phx_crossconnect *pairs,

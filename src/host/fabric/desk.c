@@ -115,7 +115,7 @@ static int look_at_alarms(struct clerk *clerk, struct order *look, bool *bad, st
     int rc = clerk->member.driver->alarms(clerk->member.session, alarms, SWITCH_ALARMS_MAX, &count, error);
     if (rc < 0)
         return rc == PHX_SWITCH_LOST || rc == PHX_SWITCH_TIMEOUT ? rc : PHX_SWITCH_OK;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && i < SWITCH_ALARMS_MAX; i++) {
         if (alarms[i].port && alarms[i].port <= 2 * POD_CUBES_MAX)
             bad[alarms[i].port] = true;
         alarm_describe(&alarms[i], text, sizeof text);

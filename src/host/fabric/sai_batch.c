@@ -240,14 +240,6 @@ static int send_and_keep(struct phx_switch *sw, struct order *order, struct phx_
     return rc;
 }
 
-static int check_count(uint32_t count, struct phx_switch_error *error)
-{
-    if (count <= PHX_SWITCH_PORTS_MAX)
-        return PHX_SWITCH_OK;
-    return switch_fail(error, PHX_SWITCH_INVALID, "%u cross-connects: expected at most %d", count,
-                       PHX_SWITCH_PORTS_MAX);
-}
-
 /* Fills the orders of an addition. A member from which a later member of the batch steals a port is not sent,
  * because it would not last. */
 static void plan_addition(struct phx_switch *sw, struct work *work, const struct phx_crossconnect *pairs,
@@ -295,7 +287,7 @@ static int carry_out(struct phx_switch *sw, struct work *work, int *statuses)
 int sai_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uint32_t count,
             enum phx_batch_mode mode, int *ret_statuses, struct phx_switch_error *error)
 {
-    if (check_count(count, error) < 0)
+    if (batch_check_count(count, ret_statuses, error) < 0)
         return PHX_SWITCH_INVALID;
     struct work *work = mem_alloc(sizeof *work);
     int rc = sai_begin(sw, &work->refusal);
@@ -319,7 +311,7 @@ int sai_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uint32_
 int sai_remove(struct phx_switch *sw, const struct phx_crossconnect *pairs, uint32_t count, int *ret_statuses,
                struct phx_switch_error *error)
 {
-    if (check_count(count, error) < 0)
+    if (batch_check_count(count, ret_statuses, error) < 0)
         return PHX_SWITCH_INVALID;
     struct work *work = mem_alloc(sizeof *work);
     int rc = sai_begin(sw, &work->refusal);

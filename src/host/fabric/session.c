@@ -119,9 +119,8 @@ int session_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uin
     struct phx_switch_error refusal = {0};
     struct peers now, before;
     uint32_t sent_count = 0;
-    if (count > PHX_SWITCH_PORTS_MAX)
-        return switch_fail(error, PHX_SWITCH_INVALID, "%u cross-connects: expected at most %d", count,
-                           PHX_SWITCH_PORTS_MAX);
+    if (batch_check_count(count, ret_statuses, error) < 0)
+        return PHX_SWITCH_INVALID;
     int rc = read_peers(sw, &now, error);
     if (rc < 0)
         return batch_all_statuses(ret_statuses, count, rc);
@@ -155,9 +154,8 @@ int session_remove(struct phx_switch *sw, const struct phx_crossconnect *pairs, 
     struct phx_switch_error refusal = {0};
     struct peers now;
     uint32_t sent_count = 0;
-    if (count > PHX_SWITCH_PORTS_MAX)
-        return switch_fail(error, PHX_SWITCH_INVALID, "%u cross-connects: expected at most %d", count,
-                           PHX_SWITCH_PORTS_MAX);
+    if (batch_check_count(count, ret_statuses, error) < 0)
+        return PHX_SWITCH_INVALID;
     int rc = read_peers(sw, &now, error);
     if (rc < 0)
         return batch_all_statuses(ret_statuses, count, rc);

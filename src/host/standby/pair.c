@@ -453,7 +453,8 @@ static void pair_refuse_form(struct pair *pair, int code)
     }
     pair->request = (struct request_bounds){0};
     pair_refuse(pair,
-                code == 431   ? "431 Request Header Fields Too Large"
+                code == 414   ? "414 URI Too Long"
+                : code == 431 ? "431 Request Header Fields Too Large"
                 : code == 501 ? "501 Not Implemented"
                 : code == 505 ? "505 HTTP Version Not Supported"
                               : "400 Bad Request",

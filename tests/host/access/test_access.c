@@ -262,6 +262,14 @@ static void test_files(void **state)
     assert_int_equal(folder_init(at("c"), hosts, 2, &error), 0);
     assert_int_equal(os_file_read(at("c/server.crt"), 1 << 20, &after, &error), 0);
     assert_true(str_equal(buf_str(&before), buf_str(&after)));
+    /* A host that the certificate lacks makes another one. */
+    static const char *const more[] = {"localhost", "ctl.example.org", "10.1.2.3"};
+    assert_false(pki_names_hosts(at("c/server.crt"), more, 3));
+    assert_int_equal(folder_init(at("c"), more, 3, &error), 0);
+    assert_true(pki_names_hosts(at("c/server.crt"), more, 3));
+    assert_false(pki_names_hosts(at("c/admin.crt"), more, 3));
+    assert_true(pki_names_hosts(at("c/admin.crt"), more, 0));
+    assert_int_equal(folder_init(at("c"), hosts, 2, &error), 0);
     /* A key of another certificate is noticed. */
     struct pki_identity *identity;
     assert_int_equal(pki_identity_load(at("c/server.crt"), at("c/admin.key"), &identity, &error),
@@ -277,7 +285,10 @@ static void test_authentication(void **state)
 {
     struct error error;
     char token[PKI_TOKEN_TEXT], header[100];
-    static const char *const groups[] = {"g1", "g2"};
+    static const char *const groups[] = {"g1", "g2"}, *const two_lines[] = {"g1", "g2\",\nx,eve,,\"system:masters"};
+    assert_int_equal(folder_token(at("c"), "bo\nb", groups, 2, token, &error), ERROR_INVALID);
+    assert_int_equal(folder_token(at("c"), "bob", two_lines, 2, token, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.text, "group 2"));
     assert_int_equal(folder_token(at("c"), "bo\"b", groups, 2, token, &error), 0);
     struct access *access = open_with(NULL);
     struct arena arena ARENA_CLEANUP = {0};

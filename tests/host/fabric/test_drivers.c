@@ -185,6 +185,27 @@ static const int all_good[SIDE];
 
 /* --- cases ------------------------------------------------------------------------------------------ */
 
+/* A batch of more members than driver.h allows is refused, and each member has a status. */
+static void too_large_a_batch_is_refused(void **state)
+{
+    enum { TOO_MANY = PHX_SWITCH_PORTS_MAX + 1 };
+    static struct phx_crossconnect pairs[TOO_MANY];
+    static int statuses[TOO_MANY];
+    struct subject *subject = *state;
+    struct phx_switch_error error = {0};
+    for (uint32_t i = 0; i < TOO_MANY; i++)
+        pairs[i] = (struct phx_crossconnect){1, SIDE + 1};
+    for (int which = 0; which < 2; which++) {
+        memset(statuses, 0x55, sizeof statuses);
+        int rc = which ? subject->driver->add(subject->sw, pairs, TOO_MANY, PHX_SWITCH_SAFE, statuses, &error)
+                       : subject->driver->remove(subject->sw, pairs, TOO_MANY, statuses, &error);
+        assert_int_equal(rc, PHX_SWITCH_INVALID);
+        for (uint32_t i = 0; i < TOO_MANY; i++)
+            assert_int_equal(statuses[i], PHX_SWITCH_INVALID);
+    }
+    expect_joined(subject, NULL, 0);
+}
+
 static void the_switch_tells_its_size(void **state)
 {
     struct subject *subject = *state;
@@ -425,7 +446,8 @@ static void a_refused_login_is_told_without_the_password(void **state)
 #function, function, begin, end, subject                                                             \
     }
 #define CASES(subject)                                                                                       \
-    CASE(the_switch_tells_its_size, subject), CASE(additions_stay_and_are_listed_in_order, subject),         \
+    CASE(too_large_a_batch_is_refused, subject), CASE(the_switch_tells_its_size, subject),                   \
+        CASE(additions_stay_and_are_listed_in_order, subject),         \
         CASE(safe_refuses_and_steal_takes, subject), CASE(a_stuck_mirror_fails_alone, subject),              \
         CASE(removals_part_exactly_what_they_name, subject), CASE(ports_have_peers_and_states, subject),     \
         CASE(power_is_measured_or_unknown, subject), CASE(shutters_block_what_is_joined, subject),           \
