@@ -196,7 +196,10 @@ static void remove_below(int parent_fd, const char *name, dev_t device, int dept
 {
     struct stat info;
     int fd = open_to_remove(parent_fd, name);
-    if (fd >= 0 && depth < DEPTH_MAX && fstat(fd, &info) == 0 && info.st_dev == device)
+    bool known = fd >= 0 && fstat(fd, &info) == 0;
+    if (known && info.st_uid == geteuid() && (info.st_mode & S_IRWXU) != S_IRWXU)
+        (void)fchmod(fd, S_IRWXU); /* nothing can be removed from a folder that its owner may not write to */
+    if (known && depth < DEPTH_MAX && info.st_dev == device)
         remove_entries(fd, device, depth);
     else if (fd >= 0)
         close(fd);

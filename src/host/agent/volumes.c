@@ -13,14 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <limits.h>
-#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host/agent/internal.h"
 #include "os/folder.h"
+#include "os/rights.h"
 
 enum { PATH_MAX_BYTES = 4096 };
 
@@ -101,47 +100,20 @@ static int make_memory(const char *path, const struct volume_launch *volume, str
     return 0;
 }
 
-/* The thread's own groups, while it makes files as a task's user. */
-struct made_as {
-    bool other;
-    gid_t groups[NGROUPS_MAX];
-    int group_count;
-};
-
-/* Lets this thread make files with the rights of the task's user, because root could make a folder where the
- * task could not. */
-static void make_as_task(const struct task_launch *launch, struct made_as *made)
-{
-    made->other = geteuid() == 0 && launch->run_as_user > 0;
-    if (!made->other)
-        return;
-    made->group_count = getgroups(NGROUPS_MAX, made->groups);
-    syscall(SYS_setgroups, 0, NULL); /* of this thread alone, as the two below */
-    setfsgid(launch->run_as_group >= 0 ? (gid_t)launch->run_as_group : (gid_t)launch->run_as_user);
-    setfsuid((uid_t)launch->run_as_user);
-}
-
-static void make_as_agent(const struct made_as *made)
-{
-    if (!made->other)
-        return;
-    setfsuid(geteuid());
-    setfsgid(getegid());
-    syscall(SYS_setgroups, made->group_count > 0 ? made->group_count : 0, made->groups);
-}
-
 /* Makes the file or folder of a hostPath, if its type allows it to be absent. */
 static int make_host_path(const struct task_launch *launch, const char *path, struct str type,
                           struct error *error)
 {
-    struct made_as made;
+    struct os_rights rights;
     int rc = 0, fd = -1;
-    make_as_task(launch, &made);
+    gid_t group = (gid_t)(launch->run_as_group >= 0 ? launch->run_as_group : launch->run_as_user);
+    /* Root could make a folder where the task could not. */
+    os_rights_take(launch->run_as_user > 0 ? (uid_t)launch->run_as_user : 0, group, &rights);
     if (str_is(type, "DirectoryOrCreate"))
         rc = os_folder_path(path, 0755, 0755, error);
     else if ((fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)) < 0)
         rc = error_set_errno(error, errno, "hostPath.path %s", path);
-    make_as_agent(&made);
+    os_rights_return(&rights);
     if (fd >= 0)
         close(fd);
     return rc;

@@ -3,14 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "doc/json.h"
 #include "doc/pickle.h"
 #include "base/units.h"
 #include "core/diagnose/diagnose.h"
+#include "os/rights.h"
 
 #define DUMP_BYTES_MAX   ((size_t)64 << 20)
 #define MEMORY_BYTES_MAX ((size_t)1 << 30)
@@ -72,35 +76,66 @@ void record_put(struct buf *out, const struct jobwire_flight *record)
 
 /* --- PyTorch -------------------------------------------------------------------------------------------- */
 
-/* Writes the path as the process sees it, whatever its root and working directory are. */
-static void path_of(struct buf *path, const struct rank_process *process, struct str prefix,
-                    const char *ending)
+/* Reads the user and group of the process from its status: the owner of its folder in /proc is root for a
+ * process that forbids dumps of itself. */
+static bool read_owner(int process, uid_t *ret_user, gid_t *ret_group)
 {
-    const char *from = prefix.data[0] == '/' ? "root" : "cwd/";
-    buf_printf(path, "/proc/%d/%s" STR_FORMAT "%u%s", process->pid, from, STR_ARG(prefix), process->rank,
-               ending);
+    char text[4096];
+    int fd = openat(process, "status", O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = 0;
+    const char *users = strstr(text, "\nUid:"), *groups = strstr(text, "\nGid:");
+    return users && groups && sscanf(users, "\nUid: %*u %u", ret_user) == 1 &&
+           sscanf(groups, "\nGid: %*u %u", ret_group) == 1;
+}
+
+/* Opens PREFIX, the rank and `ending`, as the process sees it, whatever its root and working directory are.
+ * Links do not lead out of these, and only files that the process's user may open are opened: the name is its
+ * choice. */
+static int open_of_process(const struct rank_process *process, struct str prefix, const char *ending,
+                           int flags)
+{
+    struct buf path BUF_CLEANUP = {0}, own BUF_CLEANUP = {0};
+    struct os_rights rights;
+    struct open_how how = {.flags = (uint64_t)(flags | O_NONBLOCK | O_CLOEXEC),
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    uid_t user = 0;
+    gid_t group = 0;
+    buf_printf(&path, STR_FORMAT "%u%s", STR_ARG(prefix), process->rank, ending);
+    buf_printf(&own, "/proc/%d", process->pid);
+    int folder = open(own.data, O_PATH | O_DIRECTORY | O_CLOEXEC), base = -1, fd = -1;
+    if (folder >= 0 && read_owner(folder, &user, &group))
+        base = openat(folder, prefix.data[0] == '/' ? "root" : "cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (base >= 0) {
+        os_rights_take(user, group, &rights);
+        fd = (int)syscall(SYS_openat2, base, path.data, &how, sizeof how);
+        os_rights_return(&rights);
+        close(base);
+    }
+    if (folder >= 0)
+        close(folder);
+    return fd;
 }
 
 bool dump_ask(const struct rank_process *process)
 {
-    struct buf path BUF_CLEANUP = {0};
+    struct stat about;
     if (!process->pipe.len || !process->dump.len)
         return false;
-    path_of(&path, process, process->pipe, ".pipe");
-    int fd = open(path.data, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    int fd = open_of_process(process, process->pipe, ".pipe", O_WRONLY | O_NOFOLLOW);
     if (fd < 0)
         return false;
-    bool asked = write(fd, "1\n", 2) == 2;
+    bool asked = fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode) && write(fd, "1\n", 2) == 2;
     close(fd);
     return asked;
 }
 
 static bool read_dump(const struct rank_process *process, int64_t since_ns, struct buf *bytes)
 {
-    struct buf path BUF_CLEANUP = {0};
     struct stat about;
-    path_of(&path, process, process->dump, "");
-    int fd = open(path.data, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int fd = open_of_process(process, process->dump, "", O_RDONLY);
     if (fd < 0)
         return false;
     bool good = fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0 &&

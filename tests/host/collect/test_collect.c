@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -180,6 +181,79 @@ static void dumps_on_demand(void **state)
     stop(&bed);
 }
 
+static void collect_one(uint64_t task)
+{
+    struct buf out BUF_CLEANUP = {0};
+    struct error error;
+    struct collect_order order = {.task = task, .bytes = 4096, .within_ns = 100 * NS_PER_MS};
+    assert_int_equal(collect_task(&order, &out, &error), 0);
+}
+
+/* A process names the pipe by which it is asked. What is no pipe is not written to, whatever a link leads
+ * to. */
+static void what_is_no_pipe_is_not_written_to(void **state)
+{
+    struct bed bed;
+    char target[128], pipes[2][128];
+    start(&bed, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE");
+    snprintf(target, sizeof target, "%s/target", bed.folder);
+    FILE *file = fopen(target, "we");
+    fputs("kept", file);
+    fclose(file);
+    for (int i = 0; i < 2; i++) {
+        snprintf(pipes[i], sizeof pipes[i], "%s/pipe-%d.pipe", bed.folder, i);
+        assert_int_equal(unlink(pipes[i]), 0);
+        assert_int_equal(i ? symlink(target, pipes[i]) : link(target, pipes[i]), 0);
+        collect_one(bed.task + (unsigned)i);
+    }
+    char text[8] = "";
+    file = fopen(target, "re");
+    assert_int_equal(fread(text, 1, sizeof text - 1, file), 4);
+    fclose(file);
+    assert_string_equal(text, "kept");
+    stop(&bed);
+}
+
+/* The agent is root, and opens nothing that the process's own user may not open. */
+static void it_asks_with_the_rights_of_the_process(void **state)
+{
+    char folder[] = "/tmp/phalanx-collect-XXXXXX", task[64], dump[128], prefix[128], path[160], byte;
+    int ready[2];
+    if (geteuid() != 0)
+        skip();
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 0755), 0);
+    snprintf(path, sizeof path, "%s/pipe-0.pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int asked = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    assert_true(asked >= 0 && pipe2(ready, O_CLOEXEC) == 0);
+    uint64_t uid = (uint64_t)getpid() << 20 | 1;
+    snprintf(task, sizeof task, "PHX_TASK_UID=%llu", (unsigned long long)uid);
+    snprintf(dump, sizeof dump, "TORCH_FR_DUMP_TEMP_FILE=%s/dump-", folder);
+    snprintf(prefix, sizeof prefix, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE=%s/pipe-", folder);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *const argv[] = {"sleep", "1000", NULL}, *const env[] = {task, "RANK=0", dump, prefix, NULL};
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (setgid(65534) == 0 && setuid(65534) == 0)
+            execve("/bin/sleep", argv, env);
+        _exit(126);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 0); /* the command runs */
+    collect_one(uid);
+    assert_true(read(asked, &byte, 1) < 0 && errno == EAGAIN);
+    assert_int_equal(chmod(path, 0622), 0);
+    collect_one(uid);
+    assert_int_equal(read(asked, &byte, 1), 1); /* what it may write to is written to */
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(asked);
+    close(ready[0]);
+    unlink(path);
+    rmdir(folder);
+}
+
 static void nobody_is_there(void **state)
 {
     struct buf out BUF_CLEANUP = {0};
@@ -214,6 +288,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(memory_of_a_stopped_process),
         cmocka_unit_test(processes_without_a_record),
         cmocka_unit_test(dumps_on_demand),
+        cmocka_unit_test(what_is_no_pipe_is_not_written_to),
+        cmocka_unit_test(it_asks_with_the_rights_of_the_process),
         cmocka_unit_test(nobody_is_there),
         cmocka_unit_test(orders),
     };
