@@ -45,11 +45,18 @@ void usage_put(struct usage_table *table, machine_id machine, const struct usage
     mem_copy(measured->usage.items, usage->items, usage->item_count * sizeof *usage->items);
 }
 
-static const struct measured *find(const struct usage_table *table, machine_id machine, int64_t now_ns)
+/* Returns the newest measurement of the machine, or NULL if there is none. */
+static const struct measured *newest(const struct usage_table *table, machine_id machine)
 {
     const struct measured *measured = machine < table->machine_count ? &table->machines[machine] : NULL;
-    bool fresh = measured && measured->at_ns && now_ns - measured->at_ns < USAGE_KEPT_S * NS_PER_SECOND;
-    return fresh ? measured : NULL;
+    return measured && measured->at_ns ? measured : NULL;
+}
+
+/* Returns the newest measurement if it is recent. */
+static const struct measured *recent(const struct usage_table *table, machine_id machine, int64_t now_ns)
+{
+    const struct measured *measured = newest(table, machine);
+    return measured && now_ns - measured->at_ns < USAGE_KEPT_S * NS_PER_SECOND ? measured : NULL;
 }
 
 static bool is_about(const struct container_usage *item, const struct task *task)
@@ -65,14 +72,16 @@ static bool has_items(const struct measured *measured, const struct task *task)
     return false;
 }
 
+/* Decides what is shown. Whoever prints it reads the clock once more, when the measurement may have become
+ * old. */
 bool usage_shows(const struct usage_table *table, const struct resource *resource, struct object_ref object,
                  int64_t now_ns)
 {
     if (resource->id == RESOURCE_NODE_METRICS)
-        return find(table, object.machine->id, now_ns) != NULL;
+        return recent(table, object.machine->id, now_ns) != NULL;
     if (resource->id == RESOURCE_POD_METRICS)
         return !task_ended(object.task->state) &&
-               has_items(find(table, object.task->machine, now_ns), object.task);
+               has_items(recent(table, object.task->machine, now_ns), object.task);
     return true;
 }
 
@@ -121,7 +130,7 @@ static void put_when(struct render *render, const struct measured *measured)
 
 void render_node_metrics(struct render *render, const struct machine *machine)
 {
-    const struct measured *measured = find(render->usages, machine->id, render->now_ns);
+    const struct measured *measured = newest(render->usages, machine->id);
     CHECK(measured);
     begin_metrics(render, "NodeMetrics", machine->name, (struct str){0});
     render_node_labels(render, machine);
@@ -133,7 +142,7 @@ void render_node_metrics(struct render *render, const struct machine *machine)
 void render_pod_metrics(struct render *render, const struct task *task)
 {
     struct json_writer *out = &render->out;
-    const struct measured *measured = find(render->usages, task->machine, render->now_ns);
+    const struct measured *measured = newest(render->usages, task->machine);
     struct labels labels = job_labels(task->job, task, render->scratch);
     CHECK(measured);
     begin_metrics(render, "PodMetrics", task->name, task->job->jobset->namespace_);
@@ -161,7 +170,7 @@ void metrics_cells(struct render *render, struct object_ref object, struct str n
 {
     bool node = object.kind == OBJECT_NODE;
     machine_id machine = node ? object.machine->id : object.task->machine;
-    const struct measured *measured = find(render->usages, machine, render->now_ns);
+    const struct measured *measured = newest(render->usages, machine);
     CHECK(measured);
     int64_t cpu_nano = node ? measured->usage.cpu_nano : 0, bytes = node ? measured->usage.memory_bytes : 0;
     for (size_t i = 0; !node && i < measured->usage.item_count; i++)

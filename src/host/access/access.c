@@ -563,6 +563,8 @@ int access_check_grant(const struct access *access, const struct access_user *us
     bool cluster = str_starts(kind, STR("Cluster"));
     struct str namespace_ =
         cluster ? STR("") : doc_str(doc_path(object, "metadata", "namespace", NULL), STR("default"));
+    const struct doc *given = doc_get(object, "rules");
+    bool held = true;
     if (access_in_group(user, ACCESS_MASTERS))
         return 0;
     if (str_is(kind, "Role") || str_is(kind, "ClusterRole")) {
@@ -570,23 +572,28 @@ int access_check_grant(const struct access *access, const struct access_user *us
         if (may(access, user, "escalate", plural, namespace_, name))
             return 0;
         /* Aggregation includes roles that do not exist yet. */
-        bool held = doc_len(doc_path(object, "aggregationRule", "clusterRoleSelectors", NULL)) == 0 ||
-                    rbac_allows(access->policy, user,
-                                &(struct access_attributes){STR("*"), STR("*"), STR("*"), .name = STR("")});
-        if (held && rbac_covers(access->policy, user, namespace_, doc_get(object, "rules")))
-            return 0;
+        held = doc_len(doc_path(object, "aggregationRule", "clusterRoleSelectors", NULL)) == 0 ||
+               rbac_allows(access->policy, user,
+                           &(struct access_attributes){STR("*"), STR("*"), STR("*"), .name = STR("")});
     } else if (str_is(kind, "RoleBinding") || str_is(kind, "ClusterRoleBinding")) {
         const struct doc *ref = doc_get(object, "roleRef");
         struct str role = doc_str(doc_get(ref, "name"), STR(""));
         bool of_cluster = str_is(doc_str(doc_get(ref, "kind"), STR("")), "ClusterRole");
         if (may(access, user, "bind", of_cluster ? "clusterroles" : "roles", namespace_, role))
             return 0;
-        const struct doc *rules = rbac_role_rules(access->policy, of_cluster ? STR("") : namespace_, role);
-        if (rules && rbac_covers(access->policy, user, namespace_, rules))
-            return 0;
+        given = rbac_role_rules(access->policy, of_cluster ? STR("") : namespace_, role);
+        held = given != NULL;
     } else {
         return 0;
     }
+    if (held && !rbac_may_check(given))
+        return error_set(
+            error, ERROR_DENIED,
+            "the role has more than %d combinations of verb, group, resource and name, too many to "
+            "check: split it",
+            RBAC_ATOMS_MAX);
+    if (held && rbac_covers(access->policy, user, namespace_, given))
+        return 0;
     return error_set(error, ERROR_DENIED,
                      "user \"" STR_FORMAT "\" is attempting to grant RBAC permissions not currently held",
                      STR_ARG(user->name));

@@ -33,6 +33,7 @@ struct audit {
     bool ending;
     /* Used by the thread only. */
     bool failing; /* the last write failed, and that was reported */
+    bool torn;    /* the file ends with part of a line, whose rest could not be written */
 };
 
 /* --- the file, on the thread ---------------------------------------------------------------------------- */
@@ -61,6 +62,7 @@ static void put_aside(struct audit *audit)
         (void)rename(from.data, to.data); /* a gap in the numbers does no harm */
     }
     (void)open_file(audit);
+    audit->torn = false;
 }
 
 static void say_failure(struct audit *audit, const char *why)
@@ -78,15 +80,22 @@ static size_t write_lines(struct audit *audit, struct str text)
         (void)open_file(audit);
     if (is_file && audit->fd >= 0 && audit->bytes > 0 && audit->bytes + text.len > audit->bytes_max)
         put_aside(audit);
+    bool ready = audit->fd >= 0;
+    if (ready && audit->torn) {
+        ready = write(audit->fd, "\n", 1) == 1;
+        audit->bytes += ready;
+        audit->torn = !ready;
+    }
     while (text.len) {
-        ssize_t len = audit->fd < 0 ? -1 : write(audit->fd, text.data, text.len);
-        if (len < 0 && audit->fd >= 0 && errno == EINTR)
+        ssize_t len = ready ? write(audit->fd, text.data, text.len) : -1;
+        if (len < 0 && ready && errno == EINTR)
             continue;
         if (len < 0) {
             say_failure(audit, strerror(errno));
             return text.len;
         }
         audit->bytes += (uint64_t)len;
+        audit->torn = len > 0 && text.data[len - 1] != '\n';
         text = (struct str){text.data + len, text.len - (size_t)len};
     }
     audit->failing = false;

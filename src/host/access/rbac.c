@@ -28,7 +28,8 @@ struct role {
     struct arena arena;    /* for all_rules and rules of a role that aggregates others */
     struct doc *all_rules; /* the document's rules and the aggregated ones */
 };
-/* The bindings of one subject: "u:name" or "g:name". */
+/* The bindings of one subject in one namespace, or everywhere (""): "u:namespace/name",
+ * "g:namespace/name". */
 struct grants {
     struct buf name;
     VEC(struct binding *) list;
@@ -36,7 +37,6 @@ struct grants {
 struct binding {
     struct slot *role;
     struct grants *grants;
-    struct str namespace_; /* empty: everywhere */
 };
 /* The role or the bindings that one document has added. */
 struct source {
@@ -50,7 +50,7 @@ struct source {
 
 struct rbac {
     struct str_map roles;    /* key -> struct slot */
-    struct str_map subjects; /* "u:name", "g:group" -> struct grants */
+    struct str_map subjects; /* struct grants by their names */
     struct u64_map by_uid;   /* struct source */
     VEC(struct source *) sources;
     VEC(struct role *) cluster_roles, aggregating;
@@ -134,7 +134,7 @@ static void remove_role(struct rbac *policy, struct role *role)
 
 static void remove_source(struct rbac *policy, struct source *source)
 {
-    for (size_t i = 0; i < source->bindings.len; i++)
+    for (size_t i = source->bindings.len; i-- > 0;) /* the newest first: lists are searched from their ends */
         remove_binding(policy, source->bindings.items[i]);
     if (source->role)
         remove_role(policy, source->role);
@@ -238,13 +238,20 @@ static void add_role(struct rbac *policy, struct source *source, struct str name
     policy->aggregates_changed |= is_of_cluster(role) || doc_len(role->aggregation);
 }
 
+/* A namespace has no '/', so the name is that of one subject alone. */
+static void name_grants(struct buf *name, bool group, struct str namespace_, struct str subject)
+{
+    buf_printf(name, "%c:" STR_FORMAT "/" STR_FORMAT, group ? 'g' : 'u', STR_ARG(namespace_),
+               STR_ARG(subject));
+}
+
 /* Adds a binding. `role` is a slot that the caller has taken (slot_use()) for the binding. */
 static void add_binding(struct rbac *policy, struct source *source, struct slot *role, struct str namespace_,
                         bool group, struct str subject)
 {
     struct binding *binding = ARENA_NEW(&source->arena, struct binding);
     struct buf name = {0};
-    buf_printf(&name, "%c:" STR_FORMAT, group ? 'g' : 'u', STR_ARG(subject));
+    name_grants(&name, group, namespace_, subject);
     struct grants *grants = str_map_get(&policy->subjects, buf_str(&name));
     if (grants) {
         buf_done(&name);
@@ -253,7 +260,7 @@ static void add_binding(struct rbac *policy, struct source *source, struct slot 
         grants->name = name;
         str_map_put(&policy->subjects, buf_str(&grants->name), grants);
     }
-    *binding = (struct binding){role, grants, namespace_};
+    *binding = (struct binding){role, grants};
     vec_push(&grants->list, binding);
     vec_push(&source->bindings, binding);
 }
@@ -493,27 +500,32 @@ static bool rule_allows(const struct rule *rule, const struct access_attributes 
            has_name(rule->names, what->name);
 }
 
-/* Calls `visit` with every rule that the user holds in the namespace, until it returns true. */
 typedef bool rule_fn(void *context, const struct rule *rule);
+static bool any_rule_of(const struct grants *grants, rule_fn *visit, void *context)
+{
+    for (size_t k = 0; k < grants->list.len; k++) {
+        const struct role *role = grants->list.items[k]->role->top;
+        for (size_t r = 0; role && r < role->rule_count; r++)
+            if (visit(context, &role->rules[r]))
+                return true;
+    }
+    return false;
+}
+
+/* Calls `visit` with every rule that the user holds in the namespace, until it returns true. */
 static bool any_rule(const struct rbac *policy, const struct access_user *user, struct str namespace_,
                      rule_fn *visit, void *context)
 {
     CHECK(policy->sealed);
-    for (size_t i = 0; i <= user->group_count; i++) {
-        struct buf name BUF_CLEANUP = {0};
-        struct str subject = i == 0 ? user->name : user->groups[i - 1];
-        buf_printf(&name, "%c:" STR_FORMAT, i == 0 ? 'u' : 'g', STR_ARG(subject));
-        const struct grants *grants = str_map_get(&policy->subjects, buf_str(&name));
-        for (size_t k = 0; grants && k < grants->list.len; k++) {
-            const struct binding *binding = grants->list.items[k];
-            const struct role *role = binding->role->top;
-            if (!role || (binding->namespace_.len && !str_equal(binding->namespace_, namespace_)))
-                continue;
-            for (size_t r = 0; r < role->rule_count; r++)
-                if (visit(context, &role->rules[r]))
-                    return true;
+    const struct str places[] = {STR(""), namespace_};
+    for (size_t i = 0; i <= user->group_count; i++)
+        for (size_t p = 0; p < (namespace_.len ? 2 : 1); p++) {
+            struct buf name BUF_CLEANUP = {0};
+            name_grants(&name, i > 0, places[p], i == 0 ? user->name : user->groups[i - 1]);
+            const struct grants *grants = str_map_get(&policy->subjects, buf_str(&name));
+            if (grants && any_rule_of(grants, visit, context))
+                return true;
         }
-    }
     return false;
 }
 
@@ -589,6 +601,29 @@ static bool covers_rule(const struct rbac *policy, const struct access_user *use
         }
     }
     return true;
+}
+
+/* Adds the number of atoms of the rule, or sets it beyond the limit. */
+static void count_atoms(const struct rule *rule, uint64_t *count)
+{
+    const size_t lengths[] = {rule->groups.len, rule->resources.len, rule->names.len ? rule->names.len : 1,
+                              rule->verbs.len};
+    uint64_t atoms = 1;
+    for (int i = 0; i < 4; i++)
+        atoms =
+            atoms > RBAC_ATOMS_MAX || lengths[i] > RBAC_ATOMS_MAX ? RBAC_ATOMS_MAX + 1 : atoms * lengths[i];
+    *count += atoms + (uint64_t)rule->verbs.len * rule->urls.len;
+}
+
+bool rbac_may_check(const struct doc *rules)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    uint64_t count = 0;
+    for (size_t i = 0; i < doc_len(rules) && count <= RBAC_ATOMS_MAX; i++) {
+        struct rule rule = read_rule(&arena, doc_at(rules, i));
+        count_atoms(&rule, &count);
+    }
+    return count <= RBAC_ATOMS_MAX;
 }
 
 bool rbac_covers(const struct rbac *policy, const struct access_user *user, struct str namespace_,

@@ -50,6 +50,10 @@ bool rbac_has_role(const struct rbac *policy, struct str namespace_, struct str 
 
 bool rbac_allows(const struct rbac *policy, const struct access_user *user,
                  const struct access_attributes *attributes);
+/* The most combinations of verb, group, resource and name that rbac_covers() checks at once. */
+enum { RBAC_ATOMS_MAX = 10000 };
+/* Returns whether the rules are few enough for rbac_covers(), which holds the loop meanwhile. */
+bool rbac_may_check(const struct doc *rules);
 /* Returns whether the user holds every right that `rules` (a role's `rules`) would give in the namespace
  * (empty: cluster-wide). Only then may the user give them to others. */
 bool rbac_covers(const struct rbac *policy, const struct access_user *user, struct str namespace_,

@@ -61,11 +61,12 @@ static obj_id jobset_of(const struct object_ref *object)
 void handle_diagnosis(struct api_request *request)
 {
     struct object_ref object;
-    if (request->method == METHOD_POST) {
+    bool dry_run = str_is(request_query(request, "dryRun"), "All"); /* requests nothing, and answers as GET */
+    if (request->method == METHOD_POST && !dry_run) {
         struct write_job *job = write_job_new(request, WRITE_DIAGNOSE);
         job->event.name = request->name;
         write_submit(request);
-    } else if (request->method != METHOD_GET) {
+    } else if (request->method != METHOD_GET && request->method != METHOD_POST) {
         answer_status(request, 405, "MethodNotAllowed",
                       "the server does not allow this method on the requested resource");
     } else if (!request_find(request, &object)) {

@@ -248,6 +248,19 @@ static bool read_spec(struct api_request *request, enum review review, struct do
     return body != NULL;
 }
 
+/* A local review is about the namespace of its URL alone: its right is given there. Answers 400 otherwise. */
+static bool is_local(struct api_request *request, const struct doc *spec)
+{
+    const struct doc *resource = doc_get(spec, "resourceAttributes");
+    if (resource && !doc_get(spec, "nonResourceAttributes") &&
+        str_equal(text_at(resource, "namespace"), request->namespace_))
+        return true;
+    answer_status(request, 400, "BadRequest",
+                  "spec.resourceAttributes.namespace must match namespace: \"" STR_FORMAT "\"",
+                  STR_ARG(request->namespace_));
+    return false;
+}
+
 static bool allowed(struct api_request *request, const struct resource *row)
 {
     request->what = (struct access_attributes){.verb = STR("create"),
@@ -285,6 +298,9 @@ static void answer_review(struct api_request *request, enum review review)
         answer_rules(request, row, spec);
         break;
     case REVIEW_LOCAL_ACCESS:
+        if (!is_local(request, spec))
+            return;
+        /* fall through */
     case REVIEW_ACCESS:
         user = read_user(&request->arena, spec);
         /* fall through */

@@ -4,6 +4,12 @@
  * for the AdmissionChecks of a Workload whose queue asks for them, and for an AdmissionCheck itself. */
 #include "host/api/write.h"
 
+/* Returns whether the body has the text somewhere: it is not parsed yet. */
+static bool request_tells(const struct api_request *request, const char *text)
+{
+    return request->body.len && memmem(request->body.data, request->body.len, text, strlen(text));
+}
+
 static void overrule(struct api_request *request)
 {
     struct doc *body = NULL;
@@ -19,21 +25,34 @@ static void overrule(struct api_request *request)
     answer_object(request, 200, object, request->name);
 }
 
+/* Returns the code with which a write of this status would be refused, or 0. */
+static int refusal_of(struct api_request *request, struct str body)
+{
+    struct effects effects = {0};
+    struct write_event write = {.verb = WRITE_STATUS,
+                                .object = request->resource->object,
+                                .namespace_ = request->namespace_,
+                                .name = request->name,
+                                .body = body};
+    int code = 0;
+    if (!core_check_write(request->api->hooks.core(request->api->hooks.context), &write, request_now(request),
+                          &effects, NULL))
+        code = effects.list.len ? vec_last(&effects.list).reply.code : 403;
+    vec_done(&effects.list);
+    return code;
+}
+
 bool status_is_foreign(struct api_request *request)
 {
     enum object_kind kind = request->resource->object;
-    struct effects effects = {0};
-    struct write_event write = {.verb = WRITE_STATUS,
-                                .object = kind,
-                                .namespace_ = request->namespace_,
-                                .name = request->name,
-                                .body = STR("{\"status\":{}}")};
-    bool foreign = (kind == OBJECT_JOBSET || kind == OBJECT_JOB || kind == OBJECT_WORKLOAD ||
-                    kind == OBJECT_ADMISSION_CHECK) &&
-                   core_check_write(request->api->hooks.core(request->api->hooks.context), &write,
-                                    request_now(request), &effects, NULL);
-    vec_done(&effects.list);
-    return foreign;
+    if (kind != OBJECT_JOBSET && kind != OBJECT_JOB && kind != OBJECT_WORKLOAD &&
+        kind != OBJECT_ADMISSION_CHECK)
+        return false;
+    if (refusal_of(request, STR("{\"status\":{}}")) == 0)
+        return true;
+    /* The second one names no PodSet, and is Invalid where reclaimable Pods may be told. */
+    return kind == OBJECT_WORKLOAD && request_tells(request, "reclaimablePods") &&
+           refusal_of(request, STR("{\"status\":{\"reclaimablePods\":[{}]}}")) == 422;
 }
 
 bool status_accept(struct api_request *request, const struct doc *object, struct write_event *write)

@@ -285,7 +285,8 @@ static void test_authentication(void **state)
 {
     struct error error;
     char token[PKI_TOKEN_TEXT], header[100];
-    static const char *const groups[] = {"g1", "g2"}, *const two_lines[] = {"g1", "g2\",\nx,eve,,\"system:masters"};
+    static const char *const groups[] = {"g1", "g2"}, *const two_lines[] = {"g1",
+                                                                            "g2\",\nx,eve,,\"system:masters"};
     assert_int_equal(folder_token(at("c"), "bo\nb", groups, 2, token, &error), ERROR_INVALID);
     assert_int_equal(folder_token(at("c"), "bob", two_lines, 2, token, &error), ERROR_INVALID);
     assert_non_null(strstr(error.text, "group 2"));

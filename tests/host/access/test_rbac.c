@@ -214,6 +214,32 @@ static bool covers(const struct rbac *policy, const char *user, const char *name
     return rbac_covers(policy, &who, str_from(namespace_), documents.items[0]);
 }
 
+static bool may_check(int verbs, int resources, int names)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *rules = doc_new(&arena, DOC_ARRAY), *rule = doc_new(&arena, DOC_OBJECT);
+    const char *const keys[] = {"verbs", "apiGroups", "resources", "resourceNames"};
+    const int counts[] = {verbs, 1, resources, names};
+    for (int k = 0; k < 4; k++) {
+        struct doc *words = doc_new(&arena, DOC_ARRAY);
+        for (int i = 0; i < counts[k]; i++)
+            doc_push(&arena, words, doc_new_str(&arena, STR("get")));
+        doc_set(&arena, rule, str_from(keys[k]), words);
+    }
+    doc_push(&arena, rules, rule);
+    return rbac_may_check(rules);
+}
+
+/* The check holds the loop: a rule of many words is refused before it begins. */
+static void test_large_rules(void **state)
+{
+    assert_true(may_check(50, 20, 0));
+    assert_true(may_check(10, 10, 100));
+    assert_false(may_check(10, 10, 101));
+    assert_false(may_check(5000, 5000, 0));
+    assert_false(may_check(30000, 30000, 30000));
+}
+
 static void test_covers(void **state)
 {
     struct rbac *policy = policy_of(examples);
@@ -467,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_denies_by_default),
         cmocka_unit_test(test_malformed),
         cmocka_unit_test(test_covers),
+        cmocka_unit_test(test_large_rules),
         cmocka_unit_test(test_covered_is_weaker),
         cmocka_unit_test(a_policy_follows_objects),
         cmocka_unit_test(a_change_costs_what_changed),

@@ -377,6 +377,39 @@ static void a_review_is_small(void **state)
 #define FAULTS "/apis/phalanx.dev/v1/faults"
 
 /* A sender that is too fast hears when to come again. */
+#define LOCAL_REVIEW(attributes)                                                                             \
+    "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"LocalSubjectAccessReview\",\"spec\":{\"user\":"  \
+    "\"eve\"," attributes "}}"
+
+/* The right to it is given in a namespace, so it tells nothing of another one. */
+static void a_local_review_stays_in_its_namespace(void **state)
+{
+    struct fake_host *host = *state;
+    struct fixture fixture;
+    begin(&fixture, host);
+    static const struct {
+        const char *body;
+        int code;
+    } cases[] = {
+        {LOCAL_REVIEW(
+             "\"resourceAttributes\":{\"verb\":\"get\",\"resource\":\"pods\",\"namespace\":\"default\"}"),
+         201},
+        {LOCAL_REVIEW(
+             "\"resourceAttributes\":{\"verb\":\"get\",\"resource\":\"pods\",\"namespace\":\"other\"}"),
+         400},
+        {LOCAL_REVIEW("\"resourceAttributes\":{\"verb\":\"get\",\"resource\":\"pods\"}"), 400},
+        {LOCAL_REVIEW("\"nonResourceAttributes\":{\"verb\":\"get\",\"path\":\"/metrics\"}"), 400},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena ARENA_CLEANUP = {0};
+        assert_int_equal(ask(host, &arena, "POST",
+                             "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews",
+                             AS("root"), cases[i].body, NULL),
+                         cases[i].code);
+    }
+    end(&fixture);
+}
+
 static void a_fast_sender_waits(void **state)
 {
     struct fake_host *host = *state;
@@ -465,6 +498,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(service_accounts, setup, teardown),
         cmocka_unit_test_setup_teardown(audiences_and_bonds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_review_is_small, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_local_review_stays_in_its_namespace, setup, teardown),
         cmocka_unit_test_setup_teardown(a_fast_sender_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(extras_are_honoured, setup, teardown),
     };

@@ -101,6 +101,20 @@ static void test_large(void **state)
     "\"replicatedJobs\":[{\"name\":\"w\",\"template\":{\"spec\":{\"parallelism\":1,\"completions\":1,"       \
     "\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":[\"x\"]}]}}}}}]}}"
 
+/* A dry run of a diagnosis has no object to answer with. */
+static void test_dry_diagnosis(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    assert_int_equal(ask(host, &arena, "POST", JOBSETS, NONE, APPLIED(""), &doc), 201);
+    assert_int_equal(ask(host, &arena, "POST", JOBSETS "/s/diagnosis?dryRun=All", NONE, "", &doc), 200);
+    assert_true(text_is(doc_get(doc, "kind"), "Diagnosis"));
+    assert_int_equal(doc_int(doc_get(doc, "number"), -1), 0); /* nothing was asked for */
+    assert_int_equal(ask(host, &arena, "POST", JOBSETS "/t/diagnosis?dryRun=All", NONE, "", &doc), 404);
+    assert_int_equal(ask(host, &arena, "GET", JOBSETS "/s", NONE, NULL, &doc), 200);
+}
+
 static void test_apply(void **state)
 {
     struct fake_host *host = *state;
@@ -455,6 +469,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bodies_without_type, setup, teardown),
         cmocka_unit_test_setup_teardown(test_generated_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_patches, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_dry_diagnosis, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large, setup, teardown),
         cmocka_unit_test_setup_teardown(test_apply, setup, teardown),
         cmocka_unit_test_setup_teardown(test_eviction, setup, teardown),
