@@ -3,7 +3,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/agent/message.h"
 #include "host/controller/internal.h"
+#include "host/store/store.h"
+
+_Static_assert(STORE_RECORD_BYTES_MAX >= FRAME_BYTES_MAX + (1 << 20),
+               "the log takes every message of an agent");
 
 #define TRIM_PERIOD_NS      (60 * NS_PER_SECOND)
 #define KEEP_LOG_DEFAULT_NS (7 * 86400 * NS_PER_SECOND)

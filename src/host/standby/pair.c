@@ -36,11 +36,12 @@ enum {
     AHEAD_BYTES = 64 << 10, /* bytes that are read ahead from a client */
     IDLE_MS = 120 * 1000,   /* limit of a client without a request; otherwise the leader's limits apply */
     WAY_IDLE_MS = 60 * 1000,
-    HEAD_MS = 20 * 1000,  /* limit of a head */
-    HELD_MS = 30 * 1000,  /* a request that no leader has taken by then is answered with 503 */
-    AGAIN_MS = 1000,      /* wait for the answer of a write whose leader was replaced */
-    READ_MS = 3000,       /* a read whose version has not arrived by then goes to the leader */
-    LEAVE_HELD_MS = 3000, /* leaving: a request that no leader has taken by then is answered with 503 */
+    HEAD_MS = 20 * 1000,   /* limit of a head */
+    HELD_MS = 30 * 1000,   /* a request that no leader has taken by then is answered with 503 */
+    UNREAD_MS = 60 * 1000, /* limit of a client that does not read what was sent to it */
+    AGAIN_MS = 1000,       /* wait for the answer of a write whose leader was replaced */
+    READ_MS = 3000,        /* a read whose version has not arrived by then goes to the leader */
+    LEAVE_HELD_MS = 3000,  /* leaving: a request that no leader has taken by then is answered with 503 */
 };
 
 struct pair_write {
@@ -145,6 +146,7 @@ static void pair_write(struct pair *pair, uv_tcp_t *to, struct buf *bytes)
     *bytes = (struct buf){0};
     write->request.data = write;
     uv_buf_t out = uv_buf_init(write->bytes.data, (unsigned)write->bytes.len);
+    pair->since_ms = uv_now(pair->all->loop); /* pair_tick() measures how long the write takes */
     if (to == &pair->client)
         pair->to_client = true;
     else
@@ -664,6 +666,12 @@ void pair_tick(struct pair *pair, uint64_t now_ms)
     else if (pair->state == PAIR_HELD && pair->here && spent_ms >= READ_MS)
         read_elsewhere(pair);
     else if (pair->state == PAIR_HEAD && spent_ms >= (idle ? IDLE_MS : HEAD_MS))
+        pair_close(pair);
+    else if (pair->to_client && spent_ms >= UNREAD_MS)
+        pair_close(pair);
+    else if (pair->client_ended && pair->state == PAIR_ASKED && spent_ms >= HEAD_MS)
+        pair_close(pair); /* a stream that is quiet would keep the pair */
+    else if (pair->state == PAIR_RAW && pair->way != WAY_OPEN && spent_ms >= HELD_MS)
         pair_close(pair);
     else if (idle && spent_ms >= WAY_IDLE_MS)
         way_close(pair);

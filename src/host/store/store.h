@@ -52,7 +52,7 @@
 #include "base/str.h"
 
 enum {
-    STORE_RECORD_BYTES_MAX = 16 << 20,  /* one record */
+    STORE_RECORD_BYTES_MAX = 48 << 20,  /* one record: more than the largest message of an agent */
     STORE_SNAPSHOT_BYTES_MAX = 1 << 30, /* one snapshot, uncompressed */
     STORE_META_KEY_MAX = 64,            /* bytes */
     STORE_META_VALUE_MAX = 64 << 10,    /* bytes */

@@ -19,7 +19,7 @@
 enum {
     READ_BYTES = 256 * 1024,
     SHAKING_READ_BYTES = 16 * 1024,        /* of an unverified peer; they wait for the shaker */
-    STRANGER_FRAME_MAX = 1024 * 1024,      /* the first frame of an accepted connection */
+    STRANGER_FRAME_MAX = 1024 * 1024,      /* the first frame of an accepted connection without TLS */
     STRANGER_BYTES_MAX = 32 * 1024 * 1024, /* incomplete first frames of all accepted connections together */
     SHAKING_MAX = 4096,                    /* accepted connections whose handshake is not complete */
     SHAKING_OF_ADDRESS_MAX = 1024,         /* of these, per source address */

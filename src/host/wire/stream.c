@@ -212,7 +212,8 @@ static ssize_t deliver_all(struct wire_conn *conn, const char *data, size_t len,
         struct str bytes;
         size_t used;
         int rc = codec_frame(data + pos, len - pos, &bytes, &used, error);
-        if (rc == 0 && conn->accepted && !conn->framed && used > STRANGER_FRAME_MAX)
+        bool stranger = conn->accepted && !conn->framed && !conn->tls; /* TLS has verified its peer by now */
+        if (rc == 0 && stranger && used > STRANGER_FRAME_MAX)
             return error_set(error, ERROR_CORRUPT, "its first frame is larger than %d bytes",
                              STRANGER_FRAME_MAX);
         if (rc == 0)

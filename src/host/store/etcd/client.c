@@ -175,6 +175,7 @@ static void attempt_post(struct etcd_client *client, const char *path, struct st
     *ret = (struct attempt){0};
     buf_printf(&url, "%s%s", client->list[client->at], path);
     buf_clear(&client->answer);
+    client->too_large = false;
     curl_easy_reset(curl);
     etcd_curl_common(curl, client->options);
     curl_easy_setopt(curl, CURLOPT_URL, url.data);

@@ -226,8 +226,14 @@ static int next_pair(struct etcd_cursor *cursor, struct etcd_pair *ret_pair)
         arena_done(&cursor->arena);
         cursor->index = 0;
         struct etcd_key end = etcd_key_end(log->options.prefix, ETCD_GROUP);
-        rc = etcd_range(log->client, etcd_key_str(&cursor->next), etcd_key_str(&end), cursor->limit, false,
-                        false, etcd_deadline(log), &cursor->arena, &cursor->range, error);
+        for (;;) {
+            rc = etcd_range(log->client, etcd_key_str(&cursor->next), etcd_key_str(&end), cursor->limit,
+                            false, false, etcd_deadline(log), &cursor->arena, &cursor->range, error);
+            if (rc != ERROR_LIMIT || cursor->limit <= 1)
+                break;
+            cursor->limit = cursor->limit > 4 ? cursor->limit / 4 : 1; /* large values follow small ones */
+            arena_done(&cursor->arena);
+        }
         if (rc == 0)
             rc = etcd_pair_at(cursor->range, 0, &cursor->arena, ret_pair, error);
     }

@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "host/store/etcd/internal.h"
 
-enum { SLICE_KEYS = 64 };
+enum { SLICE_KEYS = 64, SLICE_BYTES = 8 << 20 };
 #define COMPACT_NS (60 * NS_PER_SECOND) /* age of the revisions that a compaction drops */
 
 int etcd_data_bytes(struct etcd_log *log, uint64_t *ret_used, uint64_t *ret_file, struct error *error)
@@ -27,7 +27,8 @@ int etcd_data_bytes(struct etcd_log *log, uint64_t *ret_used, uint64_t *ret_file
 
 /* --- records ------------------------------------------------------------------------------------------ */
 
-/* Finds where the log begins after this slice: after whole groups, at most 256 * SLICE_KEYS records. */
+/* Finds where the log begins after this slice: after whole groups, at most 256 * SLICE_KEYS records or about
+ * SLICE_BYTES. An error after the first group ends the slice there. */
 static int find_base(struct etcd_log *log, int64_t keep_after_ns, uint64_t snapshot_seq,
                      struct etcd_head *head, struct error *error)
 {
@@ -36,17 +37,20 @@ static int find_base(struct etcd_log *log, int64_t keep_after_ns, uint64_t snaps
     int rc = etcd_read(log, head->base_seq + 1, &cursor, error);
     if (rc < 0)
         return rc;
-    uint64_t most = head->base_seq + 256 * SLICE_KEYS;
+    uint64_t begin = head->base_seq, most = begin + 256 * SLICE_KEYS;
+    size_t bytes = 0;
     while ((rc = etcd_next(cursor, &record, error)) > 0) {
-        if (record.seq > snapshot_seq || record.seq > most || record.stamp_ns >= keep_after_ns)
+        bool full = record.seq > most || bytes > SLICE_BYTES;
+        if (record.seq > snapshot_seq || record.stamp_ns >= keep_after_ns || (full && head->base_seq > begin))
             break;
+        bytes += record.bytes.len;
         if (!etcd_cursor_ends_group(cursor))
             continue;
         head->base_seq = record.seq;
         head->base_crc = etcd_cursor_crc(cursor);
     }
     etcd_cursor_free(cursor);
-    return rc < 0 ? rc : 0;
+    return rc < 0 && head->base_seq == begin ? rc : 0;
 }
 
 static int drop_records(struct etcd_log *log, const struct etcd_head *head, struct error *error)
