@@ -234,8 +234,8 @@ struct client_value *client_value_new(phx_flow *flow, uint64_t handle, const str
 void client_value_free(phx_flow *flow, struct client_value *value);
 /* Fails a value. Frees it if it was released and only waited for shards. */
 void client_value_fail(phx_flow *flow, struct client_value *value, const struct fault *fault);
-/* Returns the place at which a walk down `value_list` continues after the value at `at`. The end of that value
- * may have freed further values, which only its lineage kept. */
+/* Returns the place at which a walk down `value_list` continues after the value at `at`. The end of that
+ * value may have freed further values, which only its lineage kept. */
 static inline size_t client_walk_on(const phx_flow *flow, size_t at)
 {
     return at < flow->value_list.len ? at : flow->value_list.len;

@@ -22,6 +22,7 @@ struct worker_meeting {
     uint64_t peer;
     struct flow_entry hello;
     char address[512];
+    int64_t failed_ns; /* when the host could not be reached; 0: it could */
 };
 
 /* A message of a device's thread, which the loop's thread passes on. */
@@ -39,6 +40,8 @@ struct worker_post {
 enum { WORKER_POSTS_LAZY = 32 };
 #define WORKER_LAZY_NS  (1 * NS_PER_MS)
 #define WORKER_SHORT_NS (500 * NS_PER_US)
+/* The time between two tries to reach a host. */
+#define WORKER_RETRY_NS NS_PER_SECOND
 #define WORKER_SEEK_NS  (20 * NS_PER_MS) /* between two attempts to reach another head */
 
 struct worker_process {
@@ -77,24 +80,40 @@ static void worker_meet_host(struct worker_process *process, const struct flow_e
     }
     if (meeting->hello.args[0] != effect->entry.args[0]) /* from another head, which has its own numbers */
         loop_close(process->loop, WORKER_OUT(effect->as));
+    meeting->failed_ns = 0;
     meeting->peer = effect->as;
     meeting->hello = effect->entry;
     snprintf(meeting->address, sizeof meeting->address, STR_FORMAT, STR_ARG(buf_str(&effect->tail)));
     gang_table_meet(process->gangs, (uint32_t)effect->as, effect->handle);
 }
 
-/* Sends to a peer. Connects to another host when the first message is to be sent. If a host cannot be
- * reached, the message is lost; the head then sees the host as lost. */
+/* Connects to a host that the head has introduced, unless a try failed just now: a try may block for seconds.
+ * Returns whether there is a connection. */
+static bool worker_reach_host(struct worker_process *process, struct worker_meeting *meeting, uint64_t out)
+{
+    if (meeting->failed_ns && flow_now_ns() - meeting->failed_ns < WORKER_RETRY_NS)
+        return false;
+    bool reached = loop_connect(process->loop, meeting->address, out, NULL) == 0;
+    meeting->failed_ns = reached ? 0 : flow_now_ns();
+    if (reached)
+        loop_send(process->loop, out, &meeting->hello, (struct str){0}, NULL);
+    return reached;
+}
+
+/* Sends to a peer. Connects to another host when the first message is to be sent. If the host cannot be
+ * reached, the message is lost, and the head is told as if a connection had broken. */
 static void worker_send(struct worker_process *process, uint64_t peer, const struct flow_entry *entry,
                         struct str tail, struct tensor *payload)
 {
     uint64_t out = peer;
     if (peer == peer_host((uint32_t)peer)) {
         out = WORKER_OUT(peer);
-        const struct worker_meeting *meeting = u64_map_get(&process->meeting_index, peer);
-        if (!loop_has(process->loop, out) && meeting &&
-            loop_connect(process->loop, meeting->address, out, NULL) == 0)
-            loop_send(process->loop, out, &meeting->hello, (struct str){0}, NULL);
+        struct worker_meeting *meeting = u64_map_get(&process->meeting_index, peer);
+        if (!loop_has(process->loop, out) && meeting && !worker_reach_host(process, meeting, out)) {
+            struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN, .node = (uint32_t)peer};
+            loop_send(process->loop, PEER_HEAD, &down, (struct str){0}, NULL);
+            return;
+        }
     }
     if (entry->kind == ENTRY_HELLO_WORKER) {
         struct flow_entry hello = *entry;

@@ -56,6 +56,7 @@ void head_free(struct head *head)
     u64_map_done(&head->mesh_index);
     u64_map_done(&head->peer_index);
     u64_map_done(&head->tokens);
+    u64_map_done(&head->ended);
     mem_free(head);
 }
 
@@ -396,6 +397,7 @@ void head_client_gone(struct head *head, struct head_client *client, struct flow
     if (!client->away)
         u64_map_remove(&head->peer_index, client->peer);
     client->gone = true;
+    u64_map_put(&head->ended, client->id, (void *)(uintptr_t)client->id);
     head_suspend_end(head, client);
     head->tally.clients_gone++;
     head_account_close(client);

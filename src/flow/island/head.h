@@ -253,7 +253,8 @@ struct head {
     uint64_t spilled;        /* number of values charged to hosts */
     uint64_t room_epoch;     /* raised whenever a launch that lacked memory may have become possible */
     uint32_t next_client, device_count;
-    uint32_t suspending; /* clients in CLIENT_DRAINS or CLIENT_SAVES */
+    struct u64_map ended; /* numbers of clients that have ended, each mapped to itself: never given again */
+    uint32_t suspending;  /* clients in CLIENT_DRAINS or CLIENT_SAVES */
     int64_t now_ns;
 };
 

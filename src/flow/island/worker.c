@@ -217,6 +217,7 @@ static void worker_client_end(struct worker *worker, struct worker_client *clien
 {
     flow_add(effects, FLOW_CLOSE)->peer = peer_client(client->id);
     client->instances++;
+    worker_launches_end(worker, client, effects);
     worker_client_strip(worker, client, effects);
     client->instances--;
     worker_client_rest(worker, client);
@@ -450,8 +451,8 @@ static struct worker_function *worker_take_ordered(struct worker *worker, uint64
     return NULL;
 }
 
-/* The number of the order identifies the function. The client may have ended in the meantime, and another client
- * may have its number and a function with the same id. */
+/* The number of the order identifies the function. The client may have ended in the meantime, and another
+ * client may have its number and a function with the same id. */
 static void worker_compiled(struct worker *worker, const struct flow_event *event,
                             struct flow_effects *effects)
 {

@@ -258,6 +258,10 @@ void worker_data(struct worker *worker, const struct flow_event *event, struct f
 void worker_lost(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 /* Fails all launches when their head is lost, because no other head knows of them. */
 void worker_launches_lost(struct worker *worker, struct flow_effects *effects);
+/* Cuts off the launches of a client that ends. Runs that have begun finish, and their devices are free:
+ * members of a collective that would never be complete stop to wait for each other. */
+void worker_launches_end(struct worker *worker, const struct worker_client *client,
+                         struct flow_effects *effects);
 /* Drops the early data for launches of any head but the current one. */
 void worker_launches_forget(struct worker *worker);
 /* Drops the early data for launches of the client up to number `last`: none of them will arrive. */

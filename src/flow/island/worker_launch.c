@@ -449,6 +449,20 @@ void worker_launches_lost(struct worker *worker, struct flow_effects *effects)
     }
 }
 
+void worker_launches_end(struct worker *worker, const struct worker_client *client,
+                         struct flow_effects *effects)
+{
+    struct fault fault = fault_make(FAULT_CANCELLED, 0, 0, "client %u has ended", client->id);
+    CHECK(client->instances > 0); /* the caller's own keeps the client */
+    struct list_node *end = &worker->instances;
+    list_for_each_safe(node, after, end)
+    {
+        struct instance *instance = container_of(node, struct instance, node);
+        if (instance->client == client->id && instance->program && !instance->lost)
+            instance_cut_off(worker, instance, &fault, effects);
+    }
+}
+
 void worker_launches_forget(struct worker *worker)
 {
     struct list_node *end = &worker->instances;

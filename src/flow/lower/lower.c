@@ -19,6 +19,7 @@ struct lowering {
     struct lowering_value *values;
     struct arena arena;
     uint32_t tags;
+    uint64_t steps; /* of all plans; more than PLAN_STEPS_MAX: lowering has stopped */
 };
 
 static const struct lower_map *lowering_map(const struct lowering *lowering, uint32_t mesh)
@@ -61,6 +62,13 @@ static void lowering_place_value(struct lowering *lowering, uint32_t v)
     }
 }
 
+/* Counts steps that are about to be made. Returns false if the program has too many. */
+static bool lowering_may_step(struct lowering *lowering, uint64_t steps)
+{
+    lowering->steps += steps;
+    return lowering->steps <= PLAN_STEPS_MAX;
+}
+
 static struct plan_step *lowering_step(struct plan *plan, enum plan_op op, uint32_t node, uint32_t ins,
                                        uint32_t outs)
 {
@@ -94,7 +102,7 @@ static void lowering_call(struct lowering *lowering, uint32_t n)
     const struct lower_map *map = lowering_map(lowering, node->mesh);
     uint32_t *gangs =
         ARENA_ARRAY(&lowering->arena, uint32_t, lowering->hosts); /* 1 + number; 0: not sought yet */
-    for (uint32_t d = 0; d < map->count; d++) {
+    for (uint32_t d = 0; d < map->count && lowering_may_step(lowering, 1); d++) {
         struct plan *plan = lowering_plan(lowering, map->places[d].host);
         if (map->places[d].device >= plan->devices)
             plan->devices = map->places[d].device + 1;
@@ -202,6 +210,8 @@ static void lowering_reshard(struct lowering *lowering, uint32_t n)
             struct flow_box box;
             if (!first[s] || !flow_box_meet(&from->boxes[s], &to->boxes[d], rank, &box))
                 continue;
+            if (!lowering_may_step(lowering, 2)) /* SEND and RECV */
+                return;
             uint32_t holder =
                 lowering_holder(from, from->tiles[s], to->map->places[d].host, to->tiles[d] + d);
             lowering_move(lowering, n, from, holder, to, members, group, &box, rank);
@@ -300,7 +310,7 @@ int lower_program(const struct program *program, const struct lower_map *maps, s
     lowering.plans = mem_alloc((hosts + 1) * sizeof *lowering.plans);
     lowering.values = ARENA_ARRAY(&lowering.arena, struct lowering_value, program->values.len + 1);
     uint32_t args = 0, results = 0;
-    for (uint32_t n = 0; n < program->nodes.len; n++) {
+    for (uint32_t n = 0; n < program->nodes.len && lowering.steps <= PLAN_STEPS_MAX; n++) {
         const struct program_node *node = &program->nodes.items[n];
         for (uint32_t i = 0; i < node->result_count; i++)
             lowering_place_value(&lowering, node->first_result + i);
@@ -313,10 +323,15 @@ int lower_program(const struct program *program, const struct lower_map *maps, s
         else
             lowering_ports(&lowering, node->operands[0], results++, true);
     }
+    arena_done(&lowering.arena);
+    if (lowering.steps > PLAN_STEPS_MAX) {
+        lower_free(lowering.plans, hosts);
+        return error_set(error, ERROR_LIMIT, "the program takes more than %d steps on its devices",
+                         PLAN_STEPS_MAX);
+    }
     for (uint32_t h = 0; h < hosts; h++)
         if (lowering.plans[h])
             lowering_account(lowering.plans[h]);
-    arena_done(&lowering.arena);
     *ret_plans = lowering.plans;
     return 0;
 }

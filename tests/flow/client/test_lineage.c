@@ -193,8 +193,8 @@ static void beyond_the_bound(void **state)
     }
 }
 
-/* A released value that is still fetched keeps a chain of released values by its lineage. The loss of its host
- * ends them all at once, amid the client's walk over its values. */
+/* A released value that is still fetched keeps a chain of released values by its lineage. The loss of its
+ * host ends them all at once, amid the client's walk over its values. */
 static void values_that_end_together(void **state)
 {
     enum { CHAIN = 24 };

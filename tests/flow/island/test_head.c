@@ -612,9 +612,34 @@ static void hurt_mesh_is_sliced(void **state)
     stand_end(&stand);
 }
 
+/* Workers know that the client of a broken connection has ended. So who comes back under its number and token
+ * gets another number, whose launches they carry out. */
+static void an_ended_client_gets_another_number(void **state)
+{
+    struct stand stand;
+    struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .flags = ENTRY_IS_KEPT, .client = 7, .count = 1};
+    uint32_t given[2] = {0};
+    hello.args[0] = 1007;
+    stand_begin(&stand, 1, 1, 1 << 20, 1);
+    for (uint64_t i = 0; i < 2; i++) {
+        open_peer(&stand, FIRST_CLIENT + 10 + i);
+        say_to_head(&stand, FIRST_CLIENT + 10 + i, &hello, STR("client"));
+        for (size_t k = 0; k < stand.effects.list.len; k++)
+            if (stand.effects.list.items[k].entry.kind == ENTRY_WELCOME)
+                given[i] = stand.effects.list.items[k].entry.client;
+        flow_effects_clear(&stand.effects);
+        head_step(stand.head, &(struct flow_event){.kind = FLOW_CLOSED, .peer = FIRST_CLIENT + 10 + i},
+                  &stand.effects);
+    }
+    assert_int_equal(given[0], 7); /* of an earlier head */
+    assert_true(given[1] != 0 && given[1] != 7);
+    stand_end(&stand);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_ended_client_gets_another_number),
         cmocka_unit_test(one_record_a_host),
         cmocka_unit_test(launches_leave_together),
         cmocka_unit_test(one_done_for_many),

@@ -179,8 +179,8 @@ static void *dropped_by(struct stand *stand, uint64_t order, void *executable)
     return drops ? stand->effects.list.items[0].executable : NULL;
 }
 
-/* A client ends while its function is compiled, and another one gets its number and has a function of the same
- * id. Each executable is of the function for which it was ordered. */
+/* A client ends while its function is compiled, and another one gets its number and has a function of the
+ * same id. Each executable is of the function for which it was ordered. */
 static void an_order_names_one_function(void **state)
 {
     struct stand stand;

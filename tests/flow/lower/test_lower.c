@@ -247,12 +247,33 @@ static void peak_is_what_lives_at_once(void **state)
     program_free(program);
 }
 
+/* A program of few bytes may ask for millions of steps: it is refused, and takes no more memory than they. */
+static void too_many_steps_are_refused(void **state)
+{
+    enum { PLACES = 64, CALLS = PLAN_STEPS_MAX / PLACES + 1 };
+    struct flow_mesh mesh = {1, 1, {PLACES}};
+    struct lower_place places[PLACES];
+    struct lower_map map = {1, PLACES, places};
+    struct plan **plans = NULL;
+    struct error error;
+    for (uint32_t i = 0; i < PLACES; i++)
+        places[i] = (struct lower_place){0, i};
+    struct program *program = program_new();
+    program_add_mesh(program, &mesh);
+    for (int i = 0; i < CALLS; i++)
+        program_call(program, 1, 1, NULL, 0, NULL, 0);
+    assert_int_equal(lower_program(program, &map, 1, 1, &plans, &error), ERROR_LIMIT);
+    assert_null(plans);
+    program_free(program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reshard_moves_the_least_bytes),
         cmocka_unit_test(plan_survives_encoding),
         cmocka_unit_test(peak_is_what_lives_at_once),
+        cmocka_unit_test(too_many_steps_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include "base/rng.h"
@@ -209,12 +211,29 @@ static void announced_bytes_take_no_memory(void **state)
     close_ends(&ends);
 }
 
+/* A machine that vanishes sends nothing any more: TCP on the other one asks, and gives up in time. */
+static void a_silent_machine_is_noticed(void **state)
+{
+    struct ends ends;
+    connect_ends(&ends, "sockets");
+    const struct wire *const both[] = {ends.a, ends.b};
+    for (int i = 0; i < 2; i++) {
+        int asks = 0, unanswered_ms = 0;
+        socklen_t len = sizeof asks;
+        assert_int_equal(getsockopt(both[i]->fd, SOL_SOCKET, SO_KEEPALIVE, &asks, &len), 0);
+        assert_int_equal(getsockopt(both[i]->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, &len), 0);
+        assert_true(asks && unanswered_ms > 0 && unanswered_ms <= 30000);
+    }
+    close_ends(&ends);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_arrive_in_order),   cmocka_unit_test(full_carrier_pushes_back),
-        cmocka_unit_test(peer_ends_after_its_words), cmocka_unit_test(silent_peer_ends),
-        cmocka_unit_test(garbage_is_refused),        cmocka_unit_test(announced_bytes_take_no_memory),
+        cmocka_unit_test(entries_arrive_in_order),     cmocka_unit_test(full_carrier_pushes_back),
+        cmocka_unit_test(peer_ends_after_its_words),   cmocka_unit_test(silent_peer_ends),
+        cmocka_unit_test(garbage_is_refused),          cmocka_unit_test(announced_bytes_take_no_memory),
+        cmocka_unit_test(a_silent_machine_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
