@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import weakref
 from contextlib import contextmanager
 from ctypes import byref, c_size_t, c_uint64, c_void_p
 from typing import Any, List, Mapping, NamedTuple, Optional, Tuple, Union
@@ -90,6 +91,7 @@ class Job:
         self._library = _library.load()
         self._context = context
         self._regions: Optional[Regions] = None  # keeps alive what the library reads and writes
+        self._fabrics: "weakref.WeakSet" = weakref.WeakSet()  # they use the context until they are closed
 
     def __enter__(self) -> "Job":
         return self
@@ -110,17 +112,23 @@ class Job:
 
     # ---- membership ----
 
+    def _give_up(self) -> Optional[c_void_p]:
+        for fabric in list(self._fabrics):
+            fabric.abandon()
+        context, self._context = self._context, None
+        return context
+
     def leave(self) -> None:
         """Ends cleanly: the last reports are sent, agent and peers are told. The job can't be used any
-        more."""
-        context, self._context = self._context, None
+        more, and fabrics that are still open are abandoned."""
+        context = self._give_up()
         if context is not None:
             _library.call(self._library.phx_leave, context)
 
     def close(self) -> None:
         """Ends without a goodbye: the peers see this rank as lost. Does nothing the second time, or after
         leave()."""
-        context, self._context = self._context, None
+        context = self._give_up()
         if context is not None:
             self._library.phx_close(context)
 

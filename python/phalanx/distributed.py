@@ -58,16 +58,29 @@ class KeyStore(dist.Store):
             )
 
 
+def _socket_of(fd: int) -> Optional[socket.socket]:
+    """A socket for a copy of the descriptor; None if it is no socket, or was closed meanwhile."""
+    try:
+        copy = os.dup(fd)
+    except OSError:
+        return None
+    try:
+        return socket.socket(fileno=copy)
+    except OSError:  # the constructor leaves the copy open
+        os.close(copy)
+        return None
+
+
 def _connections() -> Set[Tuple[int, int]]:
     """The process's sockets of TCP: descriptor and inode, as a descriptor's number is used again."""
     found = set()
     for name in os.listdir("/proc/self/fd"):
-        try:
-            with socket.socket(fileno=os.dup(int(name))) as one:
-                if one.family in (socket.AF_INET, socket.AF_INET6):
-                    found.add((int(name), os.fstat(one.fileno()).st_ino))
-        except OSError:  # no socket, or closed meanwhile
+        one = _socket_of(int(name))
+        if one is None:
             continue
+        with one:
+            if one.family in (socket.AF_INET, socket.AF_INET6):
+                found.add((int(name), os.fstat(one.fileno()).st_ino))
     return found
 
 
@@ -93,8 +106,11 @@ class GlooGroup:
     def abort(self) -> None:
         """From another thread: collectives of this rank fail, as gloo finds its connections closed."""
         for fd, inode in self._sockets:
+            one = _socket_of(fd)
+            if one is None:
+                continue
             try:
-                with socket.socket(fileno=os.dup(fd)) as one:
+                with one:
                     if os.fstat(one.fileno()).st_ino == inode:
                         one.shutdown(socket.SHUT_RDWR)
             except OSError:  # the other side, or gloo, has closed it

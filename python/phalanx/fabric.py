@@ -77,9 +77,10 @@ class Fabric:
     """Made by :func:`open`. As a context manager it closes at the end of the block, and is abandoned when the block
     raises. One thread at a time uses it."""
 
-    def __init__(self, fabric: c_void_p):
+    def __init__(self, fabric: c_void_p, job: Job):
         self._library = _load()
         self._fabric: Optional[c_void_p] = fabric
+        job._fabrics.add(self)  # a job that ends abandons it
 
     def __enter__(self) -> "Fabric":
         return self
@@ -144,6 +145,8 @@ def open(
     where PHX_CHIP_NETWORK says; ``keeps_routes``: a link without light raises an error instead; ``answer_timeout``:
     seconds in which the controller has to know of it (None: no limit), after which TimeoutExpired says who has not
     answered; ``route_cache``: a folder for solved routing tables, if not the one that PHX_ROUTE_CACHE names."""
+    if job._context is None:
+        raise ValueError("the job was left or closed")
     library = _load()
     options = _Options(
         ctypes.sizeof(_Options),
@@ -154,4 +157,4 @@ def open(
     )
     fabric = c_void_p()
     _library.call(library.phx_fabric_open, job._context, byref(options), byref(fabric))
-    return Fabric(fabric)
+    return Fabric(fabric, job)

@@ -321,6 +321,7 @@ struct phx_context {
     bool leaving; /* in phx_leave: the end of a connection is not a loss */
 
     uint64_t barrier_arrived, barrier_released;
+    uint64_t barrier_left; /* a call for it timed out: the next call waits for it again; 0: none */
     struct job_flight flight;
     struct job_call *calls;
     uint64_t next_call;

@@ -123,7 +123,8 @@ static void *adopt(void *argument)
 void job_adopt_start(struct phx_context *ctx)
 {
     struct job_keep *keep = &ctx->keep;
-    if (ctx->negotiation.data == NULL || ctx->settings.memory_dir[0] == '\0' || keep->state != KEEP_IDLE)
+    if (ctx->negotiation.data == NULL || ctx->settings.memory_dir[0] == '\0' || keep->state != KEEP_IDLE ||
+        keep->stop) /* the attempt has ended, and nobody would join the thread */
         return;
     keep->state = KEEP_ADOPTING;
     if (job_thread_start(ctx, adopt, &keep->adopt_thread, &keep->adopt_thread_started, NULL) != 0)

@@ -364,7 +364,22 @@ static int wait_for_slot(struct phx_context *ctx, uint64_t step, unsigned where,
         job_wait(ctx, JOB_NEVER);
         status = job_failure(ctx, error);
     }
-    return status == 0 ? take_failure(keep, error) : status;
+    return status;
+}
+
+/* Ends a hold that has not begun to copy as one that failed: other ranks wait for the outcome of every hold.
+ * Waits until the hold before is sealed. */
+static void miss_hold(struct phx_context *ctx, uint64_t step, unsigned where)
+{
+    while (ctx->keep.state != KEEP_IDLE && ctx->failure == 0)
+        job_wait(ctx, JOB_NEVER);
+    if (ctx->failure != 0)
+        return; /* the attempt has ended */
+    ctx->keep.any = true;
+    ctx->keep.step = step;
+    job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_HELD, .number = step, .status = 1});
+    if ((where & PHX_IN_PEER) != 0)
+        job_peer_done(ctx, step, false);
 }
 
 /* Copies the parts into a slot, while the program waits. Mutex held; released during the copy. */
@@ -444,9 +459,13 @@ int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *pa
     if (status == 0 && (where & PHX_IN_STORAGE) != 0)
         status = job_save_check(ctx, step, error);
     if (status == 0)
-        status = start_threads(ctx, where, error);
-    if (status == 0)
         status = wait_for_slot(ctx, step, where, error);
+    if (status == 0) {
+        status = take_failure(&ctx->keep, error);
+        status = status == 0 ? start_threads(ctx, where, error) : status;
+        if (status != 0)
+            miss_hold(ctx, step, where);
+    }
     if (status == 0)
         status = copy_and_send_on(ctx, step, parts, count, key, where, error);
     job_pace_phase(&ctx->pace, phase, job_now_ns());

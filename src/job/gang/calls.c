@@ -77,7 +77,7 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
     pthread_mutex_lock(&ctx->mutex);
     enum phx_phase phase = job_pace_phase(&ctx->pace, PHX_PHASE_COMMUNICATE, job_now_ns());
     int status = rendezvous_state(ctx, error);
-    uint64_t barrier = ctx->barrier_released + 1;
+    uint64_t barrier = ctx->barrier_left ? ctx->barrier_left : ctx->barrier_released + 1;
     if (status == 0 && ctx->barrier_arrived < barrier) {
         ctx->barrier_arrived = barrier;
         job_flight_begin(&ctx->flight, barrier);
@@ -91,6 +91,7 @@ int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
             status = job_fail(error, PHX_ERROR_TIMEOUT, "the barrier is not complete");
     }
     job_pace_phase(&ctx->pace, phase, job_now_ns());
+    ctx->barrier_left = status == PHX_ERROR_TIMEOUT ? barrier : 0;
     struct jobwire_flight record;
     if (status == 0)
         job_flight_end(&ctx->flight, barrier);

@@ -98,12 +98,13 @@ static void reset(struct phx_context *ctx)
     ctx->failure = 0;
     ctx->welcomed = ctx->met = ctx->any_left = false;
     ctx->join_code = 0;
-    ctx->barrier_arrived = ctx->barrier_released = 0;
+    ctx->barrier_arrived = ctx->barrier_released = ctx->barrier_left = 0;
     ctx->from_known = ctx->step_known = ctx->step_dirty = ctx->step_timer = false;
     ctx->step_sent_ns = 0; /* the first step is sent at once */
     ctx->pace.step_ns = 0; /* no step includes the time of the change */
     ctx->saved_count = 0;
-    ctx->restore = ctx->last = (struct job_checkpoint_ref){0};
+    /* The attempt may go on from an older commit, and commit steps below the newest one known so far. */
+    ctx->restore = ctx->last = ctx->committed = (struct job_checkpoint_ref){0};
     job_keep_renew(ctx);
     ctx->save_agreement = (struct job_save_agreement){0};
     ctx->drain = false; /* the agent repeats a notice that still holds */

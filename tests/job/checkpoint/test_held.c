@@ -559,6 +559,40 @@ static void test_regions(void **unused)
     gang_done(&gang);
 }
 
+/* Rank 1 cannot store step 10: a later take says so, and holds nothing. Nobody waits for what it did not
+ * hold. */
+static int take_without_storage(void *unused)
+{
+    static struct model model;
+    struct phx_error error = {0};
+    struct phx_region regions[2];
+    bool fails = strcmp(getenv("PHX_RANK"), "1") == 0;
+    int failures = 0;
+    if (fails)
+        setenv("PHX_CHECKPOINT_DIR", "/proc/none", 1);
+    phx_context *ctx = gang_join();
+    describe(&model, phx_rank(ctx), regions);
+    EXPECT(phx_checkpoint_register(ctx, regions, 2, &error) == 0);
+    for (uint64_t step = 10; step <= 50; step += 10) {
+        int status =
+            phx_checkpoint_take(ctx, step, PHX_IN_MEMORY | (step == 10 ? PHX_IN_STORAGE : 0), &error);
+        EXPECT(status == 0 || fails);
+        failures += status != 0;
+    }
+    EXPECT(failures == (fails ? 1 : 0));
+    EXPECT(phx_checkpoint_held(ctx, 50, FOREVER, &error) == 0);
+    phx_close(ctx);
+    return 0;
+}
+
+static void test_one_cannot_store(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, WORLD);
+    gang_run(&gang, take_without_storage, NULL);
+    gang_done(&gang);
+}
+
 /* Replicas: every rank has the whole. The argument: the step to begin with, the last one to take. */
 static int take_replicated(void *argument)
 {
@@ -721,6 +755,7 @@ int main(void)
         cmocka_unit_test(test_lost_machine),
         cmocka_unit_test(test_lost_before_anything_was_saved),
         cmocka_unit_test(test_one_has_no_room),
+        cmocka_unit_test(test_one_cannot_store),
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_replaced_process),

@@ -91,8 +91,47 @@ static void test_records(void **unused)
     unsetenv("PHX_FLIGHT_PREFIX");
 }
 
+/* Rank 0 gives a barrier up for a moment, in which the other rank completes it. */
+static int late_to_a_barrier(void *unused)
+{
+    struct phx_error error = {0};
+    struct phx_options options = {.size = sizeof options, .join_timeout_ms = GANG_PATIENCE_MS};
+    phx_context *ctx = NULL;
+    char value[8];
+    size_t len;
+    if (phx_join(&options, &ctx, &error) != 0)
+        return 1;
+    bool first = phx_rank(ctx) == 0;
+    if (first && phx_barrier(ctx, 10, &error) != PHX_ERROR_TIMEOUT)
+        return 2;
+    if (first && phx_kv_put(ctx, "tried", "1", 1, &error) != 0)
+        return 3;
+    if (phx_kv_get(ctx, first ? "passed" : "tried", value, sizeof value, &len, GANG_PATIENCE_MS, &error) != 0)
+        return 4;
+    if (phx_barrier(ctx, first ? 0 : GANG_PATIENCE_MS, &error) !=
+        0) /* complete by now: rank 0 need not wait */
+        return 5;
+    if (!first && phx_kv_put(ctx, "passed", "1", 1, &error) != 0)
+        return 6;
+    for (int i = 0; i < 3; i++)
+        if (phx_barrier(ctx, GANG_PATIENCE_MS, &error) != 0)
+            return 7 + i;
+    return phx_leave(ctx, &error) == 0 ? 0 : 10;
+}
+
+static void test_late_barrier(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, 2);
+    gang_fork_all(&gang, late_to_a_barrier, NULL);
+    gang_until(&gang, gang_ended(&gang));
+    for (uint32_t rank = 0; rank < 2; rank++)
+        assert_int_equal(gang_exit(&gang, rank), 0);
+    gang_done(&gang);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_records)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_records), cmocka_unit_test(test_late_barrier)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
