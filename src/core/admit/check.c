@@ -206,6 +206,11 @@ void checks_validate(const struct workload *workload, const struct doc *document
                             arena_printf(errors->arena, STR_FORMAT ".requeueAfterSeconds", STR_ARG(path)),
                             "FieldValueInvalid", doc_get(doc_at(list, i), "requeueAfterSeconds"),
                             "Invalid value: must be between 0 and 2147483647");
+        int64_t retries = doc_int(doc_get(doc_at(list, i), "retryCount"), 0);
+        if (retries < 0 || retries > INT32_MAX)
+            field_error_add(errors, arena_printf(errors->arena, STR_FORMAT ".retryCount", STR_ARG(path)),
+                            "FieldValueInvalid", doc_get(doc_at(list, i), "retryCount"),
+                            "Invalid value: must be between 0 and 2147483647");
         updates_validate(workload, doc_get(doc_at(list, i), "podSetUpdates"), path, errors);
     }
 }
@@ -291,7 +296,7 @@ void checks_reset(struct step *step, struct workload *workload)
         struct buf text BUF_CLEANUP = {0};
         if (check->state == CHECK_PENDING)
             continue;
-        check->retries += check->state == CHECK_RETRY;
+        check->retries += check->state == CHECK_RETRY && check->retries < INT32_MAX;
         buf_printf(&text, "Reset to Pending after eviction. Previously: %s", state_names[check->state]);
         set_state(step, check, CHECK_PENDING, buf_str(&text));
         check->requeue_after_s = 0;

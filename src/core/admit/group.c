@@ -62,6 +62,13 @@ void group_disband(struct workload *workload)
         disband(workload->leader);
 }
 
+void group_wake(struct workload *workload)
+{
+    if (workload->leader)
+        workload->leader->parked =
+            false; /* what the gang asks for has changed; group_form() queues it anew */
+}
+
 struct pod_group *group_leave(struct admit *admit, struct workload *workload)
 {
     struct pod_group *group = workload->group;

@@ -302,6 +302,7 @@ void group_restore_gang(struct workload *leader, struct workload *member);
  * `group` is NULL. */
 void group_form(struct step *step, struct pod_group *group);
 void group_disband(struct workload *workload);      /* dissolves its gang */
+void group_wake(struct workload *workload);         /* has its gang's leader tried again */
 bool group_may_join(const struct workload *member); /* whether the member waits to be admitted */
 /* Names the member's PodSet after a hash of its requests: Pods of equal shape have one role. */
 void group_name_role(struct workload *member);

@@ -138,8 +138,10 @@ static void look_pending(struct step *step, struct workload *workload)
         workload->parked = false;
     }
     bool goes = jobset->deleted_ns && (workload->parked || heap_has(&workload->place) || workload->leader);
-    if (goes)
+    if (goes) {
         workload->parked = false; /* it is in no list, so nothing can wake it */
+        group_wake(workload);
+    }
     if (due || retry || goes)
         workload_bind(step, workload);
     if (due || retry || goes)
@@ -188,6 +190,7 @@ void workload_look(struct step *step, struct workload *workload)
     if (workload->seen != jobset->document) {
         workload->seen = jobset->document;
         workload->parked = false;
+        group_wake(workload);
         workload_refresh(step, workload);
         if (workload->state == WORKLOAD_HOLDING && !holds_enough(workload))
             workload_drop_hold(step, workload);

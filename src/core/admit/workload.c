@@ -402,6 +402,7 @@ void workload_remove(struct step *step, struct workload *workload)
     }
     CHECK(admit->workloads.len + 1 == before);
     workload->gone = true;
+    group_wake(workload);
     struct pod_group *left = group_leave(admit, workload);
     group_form(step, left);
     if (left)

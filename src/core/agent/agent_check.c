@@ -27,10 +27,10 @@ static void put_container(uint64_t *digest, const struct local_container *contai
         bits = bits << 1 | flags[i];
     put(digest, bits);
     const struct container_end *end = &container->end;
-    const int64_t numbers[] = {container->runs,       container->retry_ns,   container->backoff_ns,
-                               container->begun_ns,   container->stop_by_ns, container->pid,
-                               container->started_ns, end->exit_code,        end->signal,
-                               end->started_ns,       end->finished_ns};
+    const int64_t numbers[] = {container->runs,       container->retry_ns,   container->delay_ns,
+                               container->backoff_ns, container->begun_ns,   container->stop_by_ns,
+                               container->pid,        container->started_ns, end->exit_code,
+                               end->signal,           end->started_ns,       end->finished_ns};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put(digest, (uint64_t)numbers[i]);
     put_text(digest, container->end_message ? container->end_message : "");

@@ -392,6 +392,7 @@ static void plan_run(struct agent *agent, struct local_task *task, uint32_t inde
     }
     container->backoff_ns = container->backoff_ns > 0 ? container->backoff_ns : BACKOFF_FIRST_NS;
     container->retry_ns = agent->boot_ns + delay_ns;
+    container->delay_ns = delay_ns;
     if (delay_ns > 0)
         agent_container_note(agent, task, true, "BackOff",
                              "Back-off restarting failed container " STR_FORMAT " in pod %s",
@@ -569,7 +570,7 @@ static void fill_status(const struct local_task *task, size_t index, struct aren
     case RUN_BACKOFF:
         ret->reason = STR("CrashLoopBackOff");
         ret->message = arena_printf(arena, "back-off %llds restarting failed container=" STR_FORMAT,
-                                    (long long)(container->backoff_ns / NS_PER_SECOND), STR_ARG(spec->name));
+                                    (long long)(container->delay_ns / NS_PER_SECOND), STR_ARG(spec->name));
         break;
     case RUN_LAUNCHING:
         ret->reason = STR("ContainerCreating");

@@ -64,7 +64,8 @@ struct local_container {
     bool stop_sent, kill_sent;
     bool has_end;
     uint32_t runs;                /* number of launches */
-    int64_t retry_ns, backoff_ns; /* BACKOFF: boottime of the next run; the next delay after that */
+    int64_t retry_ns, delay_ns;   /* BACKOFF: boottime of the next run; the delay before it */
+    int64_t backoff_ns;           /* the delay after the next failure */
     int64_t begun_ns;             /* boottime at this run's start */
     int64_t stop_by_ns;           /* STOPPING: boottime at the end of its grace */
     int64_t pid, started_ns;

@@ -81,7 +81,7 @@ static void describe_value(struct buf *out, const struct op *op, enum aspect asp
                               : aspect == ASPECT_INPUT_TYPE ? op->input_type
                                                             : op->output_type;
     struct str text = term ? term->text : STR("nothing");
-    buf_add_str(out, (struct str){text.data, text.len < 200 ? text.len : 200});
+    buf_add_str(out, str_head_utf8(text, 200));
 }
 
 static void describe(struct judge *judge, struct finding *finding, const struct lane *lane,

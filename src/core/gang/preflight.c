@@ -82,6 +82,16 @@ static bool has_machine(const struct preflight *preflight, machine_id machine)
                                                   preflight->machines.len, sizeof machine, compare_machines);
 }
 
+/* Returns whether every machine that is tested in pairs still has a living task of the gang. Another one may
+ * leave the cluster before the round has ended. */
+static bool has_members(const struct preflight *preflight)
+{
+    for (size_t i = 0; i < preflight->members.len; i++)
+        if (!has_machine(preflight, preflight->members.items[i].machine))
+            return false;
+    return true;
+}
+
 /* --- the lists ------------------------------------------------------------------------------------------ */
 
 /* Adds the gang in the order of uids, which a restored core has as well. */
@@ -276,10 +286,13 @@ void preflight_settle(struct step *step)
     struct job_store *store = step->jobs;
     for (size_t i = store->preflights.len; i-- > 0;) {
         struct gang *gang = store->preflights.items[i];
-        if (gang->state != GANG_PLACED)
+        if (gang->state != GANG_PLACED) {
             preflight_drop(step, gang); /* the gang has ended */
-        else if (gang->preflight->alive != gang->alive)
+        } else if (gang->preflight->alive != gang->alive) {
             collect_machines(gang, gang->preflight);
+            if (!has_members(gang->preflight))
+                preflight_pairs_give_up(step, gang->preflight);
+        }
     }
     for (size_t i = 0; i < store->preflights.len;) {
         struct gang *gang = store->preflights.items[i];

@@ -53,6 +53,8 @@ bool preflight_pairs_begin(struct step *step, struct gang *gang);
 /* Called when a round has ended. Begins the next, or judges the machines and sets the phase to ALONE. */
 void preflight_pairs_go_on(struct step *step, struct gang *gang);
 void preflight_pairs_cancel(struct step *step, struct preflight *preflight); /* cancels its errands */
+/* Gives the rounds up and sets the phase to ALONE: rounds begin again among the machines that are left. */
+void preflight_pairs_give_up(struct step *step, struct preflight *preflight);
 /* Stores the result of one end of a pair. */
 void preflight_pair_ended(struct step *step, struct gang *gang, const struct errand *errand,
                           const struct errand_end *end);

@@ -298,3 +298,11 @@ void preflight_pairs_cancel(struct step *step, struct preflight *preflight)
                 errand_cancel(step, preflight->pairs.items[i].errands[end]);
     vec_clear(&preflight->pairs);
 }
+
+void preflight_pairs_give_up(struct step *step, struct preflight *preflight)
+{
+    CHECK(preflight->phase != PREFLIGHT_ALONE && preflight->members.len > 0);
+    preflight_pairs_cancel(step, preflight);
+    vec_clear(&preflight->members);
+    preflight->phase = PREFLIGHT_ALONE;
+}

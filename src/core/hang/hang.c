@@ -101,13 +101,20 @@ void hang_arm(struct hangs *hangs, struct hang_watch *watch, int64_t due_ns)
 
 /* --- time limits ---------------------------------------------------------------------------------------- */
 
+/* Longer limits mean "never", and their sums with stamps have no room in 64 bits. */
+#define LIMIT_MAX_NS (INT64_C(365) * 86400 * NS_PER_SECOND)
+_Static_assert(LIMIT_MAX_NS <= (INT64_MAX >> HANG_DOUBLINGS_MAX) / 2,
+               "a doubled limit can be added to a stamp");
+
 int64_t hang_own_limit(const struct jobset *jobset)
 {
     struct str text = labels_get(&jobset->spec.annotations, STR(HANG_TIMEOUT_KEY), STR(""));
     int64_t limit_ns = 0;
     if (str_is(text, "off"))
         return -1;
-    return text.len && duration_parse(text, &limit_ns) && limit_ns > 0 ? limit_ns : 0;
+    if (!text.len || !duration_parse(text, &limit_ns) || limit_ns <= 0)
+        return 0;
+    return limit_ns <= LIMIT_MAX_NS ? limit_ns : -1;
 }
 
 static bool is_over(const struct jobset *jobset)
@@ -133,7 +140,7 @@ static int64_t limit_of(const struct hang_watch *watch, const struct jobset *job
     }
     uint32_t doublings = watch->unexplained < HANG_DOUBLINGS_MAX ? watch->unexplained : HANG_DOUBLINGS_MAX;
     CHECK(doublings <= HANG_DOUBLINGS_MAX);
-    return limit_ns << doublings;
+    return limit_ns <= LIMIT_MAX_NS ? limit_ns << doublings : INT64_MAX;
 }
 
 static void arm_watching(struct step *step, struct hang_watch *watch, const struct jobset *jobset)

@@ -17,6 +17,7 @@ struct fault_table {
     struct arena arena;
     struct str_map rules; /* code -> struct fault_rule */
     struct fault_rule unknown[SEVERITY_CRITICAL + 1];
+    struct str_map unrated; /* code -> its rules by severity, as `unknown`, with a frequency or a duration */
     VEC(struct fault_relation) relations;
     struct fault_breaker breaker;
     struct fault_public public;
@@ -106,13 +107,67 @@ static void read_code(struct fault_table *table, struct str_map *named, const st
     *rule = read;
 }
 
-/* Calls `apply` for the rule of every code that the item names. */
+/* Returns the entry of "family/", a star and `end`, or NULL. */
+static void *find_family(const struct str_map *map, struct str family, struct str end)
+{
+    char text[SIGNAL_CODE_MAX + 3];
+    if (family.len + 2 + end.len > sizeof(text))
+        return NULL;
+    mem_copy(text, family.data, family.len);
+    text[family.len] = '/';
+    text[family.len + 1] = '*';
+    mem_copy(text + family.len + 2, end.data, end.len);
+    return str_map_get(map, (struct str){text, family.len + 2 + end.len});
+}
+
+/* Returns the entry of a code: its own, else its family's, else NULL. */
+static void *find_code(const struct str_map *map, struct str code)
+{
+    void *found = str_map_get(map, code);
+    struct str family, name;
+    if (found || !str_cut(code, '/', &family, &name))
+        return found;
+    const char *dash = name.len ? memrchr(name.data, '-', name.len) : NULL;
+    if (dash)
+        found = find_family(map, family, (struct str){dash, name.len - (size_t)(dash - name.data)});
+    return found ? found : find_family(map, family, STR(""));
+}
+
+/* Returns the rules by severity of a code, or of a family, without a row. Its code stays an unknown one. */
+static struct fault_rule *unrated_rules(struct fault_table *table, struct str code)
+{
+    struct fault_rule *rules = str_map_get(&table->unrated, code);
+    if (rules)
+        return rules;
+    rules = ARENA_ARRAY(&table->arena, struct fault_rule, SEVERITY_CRITICAL + 1);
+    memcpy(rules, table->unknown, sizeof table->unknown);
+    CHECK(rules[SEVERITY_CRITICAL].high && rules[SEVERITY_CRITICAL].code.len == 0);
+    str_map_put(&table->unrated, arena_str(&table->arena, code), rules);
+    return rules;
+}
+
+/* Calls `apply` for the rule of every code that the item names. A code without a row of its own gets a copy
+ * of its family's, or of those by severity. */
 static void for_codes(struct fault_table *table, const struct doc *item,
                       void (*apply)(struct fault_rule *rule, const struct doc *item))
 {
     const struct doc *codes = doc_get(item, "codes");
-    for (size_t i = 0; i < doc_len(codes); i++)
-        apply(add_rule(table, doc_str(doc_at(codes, i), STR(""))), item);
+    for (size_t i = 0; i < doc_len(codes); i++) {
+        struct str code = doc_str(doc_at(codes, i), STR(""));
+        const struct fault_rule *found = find_code(&table->rules, code);
+        if (found) {
+            struct fault_rule *rule = add_rule(table, code);
+            struct str own = rule->code;
+            if (found != rule)
+                *rule = *found;
+            rule->code = own;
+            apply(rule, item);
+            continue;
+        }
+        struct fault_rule *rules = unrated_rules(table, code);
+        for (int severity = SEVERITY_NOTICE; severity <= SEVERITY_CRITICAL; severity++)
+            apply(&rules[severity], item);
+    }
 }
 
 static void apply_frequency(struct fault_rule *rule, const struct doc *item)
@@ -206,12 +261,12 @@ static void read_document(struct fault_table *table, const struct doc *document)
     for (size_t i = 0; i < doc_len(codes); i++)
         read_code(table, &named, doc_at(codes, i));
     str_map_done(&named);
+    read_unknown(table, doc_get(spec, "unknown"));
     for (size_t i = 0; i < doc_len(frequency); i++)
         for_codes(table, doc_at(frequency, i), apply_frequency);
     for (size_t i = 0; i < doc_len(duration); i++)
         for_codes(table, doc_at(duration, i), apply_duration);
     read_relations(table, doc_get(spec, "relations"));
-    read_unknown(table, doc_get(spec, "unknown"));
     read_public(table, doc_get(spec, "public"));
     table->breaker.hour_percent = read_percent(doc_get(breaker, "perHour"), table->breaker.hour_percent);
     table->breaker.total_percent = read_percent(doc_get(breaker, "total"), table->breaker.total_percent);
@@ -231,6 +286,7 @@ void fault_table_free(struct fault_table *table)
     if (!table)
         return;
     str_map_done(&table->rules);
+    str_map_done(&table->unrated);
     vec_done(&table->relations);
     arena_done(&table->arena);
     mem_free(table);
@@ -238,36 +294,13 @@ void fault_table_free(struct fault_table *table)
 
 /* --- reading the table ---------------------------------------------------------------------------------- */
 
-/* Returns the row "family/" with a star and `end`; NULL: there is none. */
-static const struct fault_rule *family_rule(const struct fault_table *table, struct str family,
-                                            struct str end)
-{
-    char text[SIGNAL_CODE_MAX + 3];
-    if (family.len + 2 + end.len > sizeof(text))
-        return NULL;
-    mem_copy(text, family.data, family.len);
-    text[family.len] = '/';
-    text[family.len + 1] = '*';
-    mem_copy(text + family.len + 2, end.data, end.len);
-    return str_map_get(&table->rules, (struct str){text, family.len + 2 + end.len});
-}
-
 const struct fault_rule *fault_table_rule(const struct fault_table *table, struct str code,
                                           enum signal_severity severity)
 {
-    const struct fault_rule *rule = str_map_get(&table->rules, code);
-    struct str family, name;
+    const struct fault_rule *rule = find_code(&table->rules, code);
     CHECK(severity >= SEVERITY_NOTICE && severity <= SEVERITY_CRITICAL);
-    if (rule)
-        return rule;
-    if (str_cut(code, '/', &family, &name)) {
-        const char *dash = name.len ? memrchr(name.data, '-', name.len) : NULL;
-        if (dash)
-            rule = family_rule(table, family, (struct str){dash, name.len - (size_t)(dash - name.data)});
-        if (!rule)
-            rule = family_rule(table, family, STR(""));
-    }
-    return rule ? rule : &table->unknown[severity];
+    const struct fault_rule *unrated = rule ? NULL : find_code(&table->unrated, code);
+    return rule ? rule : unrated ? &unrated[severity] : &table->unknown[severity];
 }
 
 const struct fault_relation *fault_table_relations(const struct fault_table *table, size_t *ret_count)

@@ -163,8 +163,9 @@ static bool read_podsets(struct workload *workload, const Snapshot__Workload *pb
     for (size_t r = 0; r < pb->n_podsets; r++) {
         struct podset *podset = &workload->podsets[r];
         const Snapshot__Podset *item = pb->podsets[r];
-        if (item->admitted < 0 || item->admitted > podset->count || item->done < 0 ||
-            item->done > item->admitted)
+        /* A job that was made smaller after its admission has quota for more tasks than it has. */
+        int32_t most = pb->state == WORKLOAD_HOLDING ? podset->count : TASKS_PER_JOBSET_MAX;
+        if (item->admitted < 0 || item->admitted > most || item->done < 0 || item->done > item->admitted)
             return false;
         podset->admitted = item->admitted;
         podset->done = item->done;
@@ -194,7 +195,8 @@ static bool read_checks(struct workload *workload, const Snapshot__Workload *pb)
 {
     for (size_t i = 0; i < pb->n_checks; i++) {
         const Snapshot__Check *item = pb->checks[i];
-        if (item->state >= CHECK_STATES || item->requeue_after_s < 0 || item->requeue_after_s > INT32_MAX)
+        if (item->state >= CHECK_STATES || item->requeue_after_s < 0 || item->requeue_after_s > INT32_MAX ||
+            item->retries < 0)
             return false;
         struct workload_check *check = check_add(workload, str_from(item->name));
         struct doc *updates = NULL;

@@ -26,9 +26,9 @@ static bool settle_fault(struct step *step, struct str subject, const struct wan
     bool ends = open && !wanted->holds && wanted->verified;
     if ((open != NULL) == wanted->holds || (open && !ends))
         return open != NULL;
-    struct str evidence = wanted->evidence;
-    if (evidence.len > SIGNAL_EVIDENCE_MAX)
-        evidence.len = SIGNAL_EVIDENCE_MAX;
+    struct str evidence = str_head_utf8(wanted->evidence, SIGNAL_EVIDENCE_MAX);
+    if (!str_is_utf8(evidence)) /* the words of a switch, or of its driver */
+        evidence = STR("its words are no UTF-8");
     struct signal signal = signal_now(str_from(wanted->code), wanted->holds ? SIGNAL_OCCUR : SIGNAL_RECOVER,
                                       SEVERITY_MAJOR, evidence, step->now_ns);
     struct sighting sighting = {.machine = subject, .signal = &signal};

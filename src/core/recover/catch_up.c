@@ -17,9 +17,19 @@ static bool is_managed(const struct jobset *jobset)
            !jobset_rests(jobset) && !jobset_is_foreign(jobset);
 }
 
+/* The lost part of a log has not begun more attempts of a JobSet than this: a machine that has seen more is
+ * not believed, because attempts are numbers that a JobSet can use up. */
+enum { ATTEMPT_LEAP_MAX = 1000000 };
+
 static void take_seen(struct step *step, struct jobset *jobset, const struct machine *machine, int32_t seen)
 {
     CHECK(seen >= jobset->attempt && seen < INT32_MAX);
+    if (seen - jobset->attempt > ATTEMPT_LEAP_MAX || seen > INT32_MAX / 2) {
+        step_note(step, true, "AttemptNotBelieved", ref_jobset(jobset),
+                  STR_FORMAT " has seen attempt %d, the controller's log only %d: ignored",
+                  STR_ARG(machine->name), seen, jobset->attempt);
+        return;
+    }
     if (!is_managed(jobset) || seen <= jobset->recovery.seen_attempt)
         return;
     struct buf text BUF_CLEANUP = {0};

@@ -352,6 +352,28 @@ static void test_resized_while_it_preempts(void **state)
     }
 }
 
+/* An admitted Job may become smaller, and has quota for more tasks than it has from then on: in snapshots
+ * too, and when it has finished. */
+static void test_resized_while_it_runs(void **state)
+{
+    (void)state;
+    struct harness h;
+    char before[512], after[512];
+    snprintf(before, sizeof(before), RESIZED_JOB, 3);
+    snprintf(after, sizeof(after), RESIZED_JOB, 1);
+    begin(&h, 3, AT_ONCE, FLAVOR("v5e") CLUSTER_QUEUE("cq", "12", WITHIN) LOCAL_QUEUE("lq", "cq"));
+    must_apply(&h, before);
+    const struct jobset *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("j"))->jobset;
+    const struct workload *workload = workload_of(core_admit(h.core), job->uid);
+    assert_int_equal(workload->state, WORKLOAD_ADMITTED);
+    must_apply(&h, after);
+    assert_int_equal(workload->podsets[0].count, 1);
+    harness_check_replay(&h);
+    harness_run_all(&h);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_preemptor_is_deleted_and_stays),
         cmocka_unit_test(test_parked_is_deleted_and_stays),
         cmocka_unit_test(test_resized_while_it_preempts),
+        cmocka_unit_test(test_resized_while_it_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

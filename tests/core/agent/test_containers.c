@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 
 #include <signal.h>
 
@@ -259,6 +260,10 @@ static void restarts_back_off(void **state)
     for (int64_t wait_s = 10; wait_s <= 80; wait_s *= 2) {
         exited(&bench, 0, 1);
         assert_string_equal(report(&bench)->containers[0].reason.data, "CrashLoopBackOff");
+        char message[80];
+        snprintf(message, sizeof message, "back-off %llds restarting failed container=main",
+                 (long long)wait_s);
+        assert_string_equal(report(&bench)->containers[0].message.data, message);
         tick_to(&bench, bench.desk.now_ns + wait_s * NS_PER_SECOND - 1);
         assert_false(bench.live[0]);
         tick_to(&bench, bench.desk.now_ns + 1);

@@ -233,6 +233,36 @@ static void a_document_is_laid_over_the_defaults(void **state)
     arena_done(&arena);
 }
 
+/* A frequency or a duration changes nothing else of a code that has no row of its own. */
+static void a_frequency_keeps_the_level(void **state)
+{
+    static const char text[] = "spec:\n"
+                               "  codes:\n"
+                               "  - {code: vendor/*, level: PreSeparate, severity: high, action: call}\n"
+                               "  frequency:\n"
+                               "  - {codes: [vendor/x, new/one, maker/*], times: 4, window: 1h}\n"
+                               "  unknown: {minor: SubHealth}\n";
+    struct arena arena = {0};
+    struct doc_list documents = {0};
+    assert_int_equal(yaml_parse_all(&arena, str_from(text), &documents, NULL), 0);
+    struct fault_table *table = fault_table_new(documents.items[0]);
+    assert_int_equal(rule(table, "vendor/x")->times, 4);
+    assert_int_equal(rule(table, "vendor/x")->level, LEVEL_PRE_SEPARATE);
+    assert_true(rule(table, "vendor/x")->high && str_is(rule(table, "vendor/x")->action, "call"));
+    assert_int_equal(rule(table, "vendor/y")->times, 0);
+    static const char *const unrated[] = {"new/one", "maker/thing"};
+    for (int i = 0; i < 2; i++) {
+        const struct fault_rule *critical = fault_table_rule(table, str_from(unrated[i]), SEVERITY_CRITICAL);
+        assert_int_equal(rule(table, unrated[i])->times, 4);
+        assert_int_equal(rule(table, unrated[i])->level, LEVEL_SUB_HEALTH);
+        assert_int_equal(critical->level, LEVEL_SEPARATE);
+        assert_true(critical->high && critical->times == 4);
+        assert_int_equal(critical->code.len, 0); /* still a code that nobody has rated */
+    }
+    fault_table_free(table);
+    arena_done(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +270,7 @@ int main(void)
         cmocka_unit_test(xids_mean_what_the_catalogue_says),
         cmocka_unit_test(no_restart_of_an_application_takes_a_machine_out),
         cmocka_unit_test(a_document_is_laid_over_the_defaults),
+        cmocka_unit_test(a_frequency_keeps_the_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
