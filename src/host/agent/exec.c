@@ -349,6 +349,8 @@ static void exec_input(struct exec *exec, const struct exec_data *data)
         exec_close(exec);
         return;
     }
+    buf_drop_front(&exec->input, exec->written); /* a command that is always behind would let it grow */
+    exec->written = 0;
     buf_add_str(&exec->input, data->bytes);
     if (data->end && !exec->input_over && exec->tty)
         buf_add(&exec->input, end_of_file, sizeof end_of_file);

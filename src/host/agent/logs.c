@@ -87,7 +87,8 @@ static void part_path(const struct stream *stream, int part, char ret_path[LAUNC
         snprintf(ret_path, LAUNCH_PATH_MAX + 16, "%s.%d", stream->path, part);
 }
 
-/* Opens the file that followed the one being read, which is at its end and no longer the current one. */
+/* Opens the file that followed the one being read, which was at its end and is no longer the current one.
+ * Returns whether there is more to read, in either. */
 static bool open_successor(struct stream *stream)
 {
     struct stat known;
@@ -100,6 +101,10 @@ static bool open_successor(struct stream *stream)
         if (same_file(path, &known))
             part = i - 1;
     }
+    /* The shim may have written once more before it began the next file, and writes to this one no longer. */
+    if (fstat(stream->fds[stream->next], &known) == 0 &&
+        known.st_size > lseek(stream->fds[stream->next], 0, SEEK_CUR))
+        return true;
     part_path(stream, part, path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)

@@ -19,7 +19,8 @@ int batch_check_count(uint32_t count, int *ret_statuses, struct phx_switch_error
 {
     if (count <= PHX_SWITCH_PORTS_MAX)
         return PHX_SWITCH_OK;
-    switch_fail(error, PHX_SWITCH_INVALID, "%u cross-connects: expected at most %d", count, PHX_SWITCH_PORTS_MAX);
+    switch_fail(error, PHX_SWITCH_INVALID, "%u cross-connects: expected at most %d", count,
+                PHX_SWITCH_PORTS_MAX);
     return batch_all_statuses(ret_statuses, count, PHX_SWITCH_INVALID);
 }
 

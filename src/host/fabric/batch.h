@@ -23,8 +23,8 @@ bool batch_pair_is_possible(struct switch_size size, struct phx_crossconnect pai
 /* Sets every status to `status`, and returns it. */
 int batch_all_statuses(int *statuses, uint32_t count, int status);
 
-/* Returns PHX_SWITCH_OK, or refuses a batch of more than PHX_SWITCH_PORTS_MAX members: INVALID, as is the status of
- * each member. */
+/* Returns PHX_SWITCH_OK, or refuses a batch of more than PHX_SWITCH_PORTS_MAX members: INVALID, as is the
+ * status of each member. */
 int batch_check_count(uint32_t count, int *ret_statuses, struct phx_switch_error *error);
 
 /* Decides which members of an addition to send to the switch: their statuses become PHX_SWITCH_NOT_TRIED.

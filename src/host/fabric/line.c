@@ -81,10 +81,13 @@ int line_open(struct line *line, const char *address, uint32_t timeout_ms, struc
     int rc = getaddrinfo(host, colon + 1, &hints, &places);
     if (rc != 0)
         return switch_fail(error, PHX_SWITCH_LOST, "%s: %s", address, gai_strerror(rc));
-    rc = connect_to(line, places, address, error);
+    rc = PHX_SWITCH_LOST;
+    for (const struct addrinfo *place = places; place && rc < 0; place = place->ai_next) {
+        rc = connect_to(line, place, address, error);
+        if (rc < 0)
+            line_close(line);
+    }
     freeaddrinfo(places);
-    if (rc < 0)
-        line_close(line);
     return rc;
 }
 

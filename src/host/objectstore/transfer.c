@@ -13,6 +13,7 @@
 #include "job/checkpoint/shard_format.h"
 
 enum { MIB = 1 << 20, PARALLEL_MAX = 32, RECORD_BYTES_MAX = 8 << 20, LINE_MAX = STORE_TAG_MAX + 64 };
+#define PART_BYTES_MAX (UINT64_C(256) * MIB) /* a part, unless the operator asked for larger ones */
 
 struct part {
     bool done;
@@ -108,14 +109,21 @@ static int check_head(struct work *work, const char *where, struct error *error)
 
 /* --- parts ---------------------------------------------------------------------------------------- */
 
-static void lay_out(struct work *work)
+/* Divides the shard into parts. Each thread holds one in memory: beyond PART_BYTES_MAX the shard is refused,
+ * because its length is the task's word. */
+static int lay_out(struct work *work, struct error *error)
 {
-    uint64_t size = work->place.part_bytes;
+    uint64_t size = work->place.part_bytes, most = size > PART_BYTES_MAX ? size : PART_BYTES_MAX;
     if ((work->total + size - 1) / size > STORE_PARTS_MAX)
         size = (work->total / STORE_PARTS_MAX / MIB + 1) * MIB;
+    if (size > most)
+        return error_set(error, ERROR_LIMIT,
+                         "a shard of %llu bytes is too large: parts of at most %llu MiB, %d parts",
+                         (unsigned long long)work->total, (unsigned long long)(most / MIB), STORE_PARTS_MAX);
     work->place.part_bytes = size;
     work->parts = (uint32_t)((work->total + size - 1) / size);
     work->part = mem_alloc(work->parts * sizeof *work->part);
+    return 0;
 }
 
 static size_t part_len(const struct work *work, uint32_t index)
@@ -431,10 +439,10 @@ int shard_upload(const struct shard_transfer *transfer, uint64_t *ret_bytes, str
     int rc = read_file(transfer->fd, work.head, sizeof work.head, 0, error);
     if (rc == 0)
         rc = check_head(&work, "the slot", error);
-    if (rc == 0) {
-        lay_out(&work);
+    if (rc == 0)
+        rc = lay_out(&work, error);
+    if (rc == 0)
         rc = object_store_open(&work.place, transfer->stop, &store, error);
-    }
     if (rc == 0)
         rc = is_there(&work, store, error);
     if (rc == 0)
@@ -486,10 +494,10 @@ int shard_download(const struct shard_transfer *transfer, uint64_t *ret_bytes, s
     int rc = object_store_open(&work.place, transfer->stop, &store, error);
     if (rc == 0)
         rc = look_at_object(&work, store, error);
-    if (rc == 0) {
-        lay_out(&work);
+    if (rc == 0)
+        rc = lay_out(&work, error);
+    if (rc == 0)
         rc = fill(&work, error);
-    }
     work_done(&work, store);
     if (rc == 0)
         *ret_bytes = work.total;

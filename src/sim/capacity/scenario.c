@@ -440,7 +440,7 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     static const char *const known[] = {"mix",       "jobsPerDay",   "chipHours",  "sizes",       "failed",
                                         "cancelled", "checkpoint",   "launch",     "rejoins",     "load",
                                         "stop",      "runtimeSigma", "runtimeMax", "annotations", "jobs",
-                                        "trace",     "command",      NULL};
+                                        "trace",     "command",      "queue",      "priority",    NULL};
     static const char *const mixes[] = {"none", "rsc-1"};
     struct workload_model *workload = &scenario->workload;
     struct place mix = field_of(place, "mix"), sizes = field_of(place, "sizes");

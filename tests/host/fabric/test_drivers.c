@@ -447,10 +447,10 @@ static void a_refused_login_is_told_without_the_password(void **state)
     }
 #define CASES(subject)                                                                                       \
     CASE(too_large_a_batch_is_refused, subject), CASE(the_switch_tells_its_size, subject),                   \
-        CASE(additions_stay_and_are_listed_in_order, subject),         \
-        CASE(safe_refuses_and_steal_takes, subject), CASE(a_stuck_mirror_fails_alone, subject),              \
-        CASE(removals_part_exactly_what_they_name, subject), CASE(ports_have_peers_and_states, subject),     \
-        CASE(power_is_measured_or_unknown, subject), CASE(shutters_block_what_is_joined, subject),           \
+        CASE(additions_stay_and_are_listed_in_order, subject), CASE(safe_refuses_and_steal_takes, subject),  \
+        CASE(a_stuck_mirror_fails_alone, subject), CASE(removals_part_exactly_what_they_name, subject),      \
+        CASE(ports_have_peers_and_states, subject), CASE(power_is_measured_or_unknown, subject),             \
+        CASE(shutters_block_what_is_joined, subject),                                                        \
         CASE(alarms_of_the_switch_are_told_most_severe_first, subject),                                      \
         CASE(loss_is_the_factorys_or_absent, subject), CASE(a_repeated_pair_ends_as_its_first, subject)
 

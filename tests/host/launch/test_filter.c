@@ -202,8 +202,8 @@ static void a_read_only_mount_is_the_one_that_was_made(void **state)
     free(log);
 }
 
-/* Two folders are hidden with the same empty folder, which no task may fill for others; in one of them another
- * mount lies, whose place is made in the cover. */
+/* Two folders are hidden with the same empty folder, which no task may fill for others; in one of them
+ * another mount lies, whose place is made in the cover. */
 static void hidden_folders_are_empty(void **state)
 {
     struct fixture *f = *state;

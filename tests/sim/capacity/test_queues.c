@@ -60,6 +60,18 @@ static struct simulation_outcome *run(const char *yaml, enum trace_format format
     return outcome;
 }
 
+/* Jobs that a stream makes go through the queue that it names. */
+static void a_stream_has_a_queue(void **state)
+{
+    struct simulation_outcome *outcome =
+        run(TWO "workload: {" TIMES ", mix: none, jobsPerDay: 40, chipHours: 4, "
+                "sizes: [{chips: 8, jobs: 1, time: 1}], queue: small, priority: 7}\n",
+            TRACE_SWF, NULL);
+    assert_true(outcome->queues[1].all.jobs > 5);
+    assert_int_equal(outcome->queues[0].all.jobs, 0);
+    mem_free(outcome);
+}
+
 /* Three jobs of an hour share a quota for one, though machines are free. Each holds it for 3,610 s: a second
  * to launch, nine to load, and its work; so they wait 1, 3,611 and 7,221 s. */
 static void a_quota_is_waited_for(void **state)
@@ -206,9 +218,13 @@ static void mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quota_is_waited_for), cmocka_unit_test(priority_preempts),
-        cmocka_unit_test(a_trace_names_queues),  cmocka_unit_test(numbers_are_names),
-        cmocka_unit_test(a_history_has_both),    cmocka_unit_test(mistakes),
+        cmocka_unit_test(a_stream_has_a_queue),
+        cmocka_unit_test(a_quota_is_waited_for),
+        cmocka_unit_test(priority_preempts),
+        cmocka_unit_test(a_trace_names_queues),
+        cmocka_unit_test(numbers_are_names),
+        cmocka_unit_test(a_history_has_both),
+        cmocka_unit_test(mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
