@@ -1,8 +1,8 @@
 /* bind.c - shows a file or folder at another place.
  *
  * Both ends are named by descriptors, so that a task that changes a path meanwhile cannot lead the mount
- * elsewhere. open_tree and move_mount (Linux 5.2) take descriptors as they are. mount(2) takes only paths, and
- * the names of descriptors in /proc cost more than the mount itself.
+ * elsewhere. open_tree and move_mount (Linux 5.2) take descriptors as they are. mount(2) takes only paths,
+ * and the names of descriptors in /proc cost more than the mount itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,7 @@ static int bind_by_descriptors(int source, int target, bool read_only)
     const unsigned ends = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
     int tree = (int)syscall(SYS_open_tree, source, "", clone);
     int result = tree < 0 ? -errno : 0;
-    if (result == 0 && read_only &&
-        syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &set, sizeof set) < 0)
+    if (result == 0 && read_only && syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &set, sizeof set) < 0)
         result = -errno;
     if (result == 0 && syscall(SYS_move_mount, tree, "", target, "", ends) < 0)
         result = -errno;
@@ -49,8 +48,8 @@ static int make_read_only(const char *path)
 int bind_mount(int source, int target, const char *path, bool read_only)
 {
     int result = bind_by_descriptors(source, target, read_only);
-    /* A path is trusted with "read-only" only where the kernel has nothing better. A writable mount is as safe
-     * either way, and mount(2) has the plainer errors. */
+    /* A path is trusted with "read-only" only where the kernel has nothing better. A writable mount is as
+     * safe either way, and mount(2) has the plainer errors. */
     if (result == 0 || (read_only && result != -ENOSYS && result != -EPERM))
         return result;
     struct text from = {.len = 0}, to = {.len = 0};

@@ -90,8 +90,8 @@ static int target_create_as_task(const struct shim *shim, int folder, const char
     return result;
 }
 
-/* Makes an absent part of the target with the task's rights, or else as root if that is harmless. The task has
- * no rights in a folder that root has just made. */
+/* Makes an absent part of the target with the task's rights, or else as root if that is harmless. The task
+ * has no rights in a folder that root has just made. */
 static int target_make(const struct shim *shim, struct target_walk *walk, const char *name, bool file)
 {
     bool harmless = target_is_harmless(walk, name, file);
@@ -183,8 +183,9 @@ static bool has_mounts_below(const struct shim *shim, const struct mount_spec *s
     return false;
 }
 
-/* Covers the target with the empty folder `source`. If there is none, or later mounts make their targets in the
- * cover, the cover is a small file system of its own, which takes several times as long to make and to free. */
+/* Covers the target with the empty folder `source`. If there is none, or later mounts make their targets in
+ * the cover, the cover is a small file system of its own, which takes several times as long to make and to
+ * free. */
 static int hide(const struct shim *shim, const struct mount_spec *spec, int source, int target)
 {
     const char *options = "mode=755,size=1m,nr_inodes=1k";

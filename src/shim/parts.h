@@ -101,8 +101,8 @@ int root_enter(const char *place);
 int root_leave(void);
 
 /* bind.c: mounts the file or folder of the descriptor `source`, with everything mounted below it, at that of
- * `target`. Kernels before Linux 5.12 need `path`, the target's, for a read-only mount. Returns 0, or -errno; a
- * mount that could not be made read-only then stays, writable. */
+ * `target`. Kernels before Linux 5.12 need `path`, the target's, for a read-only mount. Returns 0, or -errno;
+ * a mount that could not be made read-only then stays, writable. */
 int bind_mount(int source, int target, const char *path, bool read_only);
 
 /* readonly.c: makes everything but the task's writable mounts read-only; called in the child, before it
