@@ -139,6 +139,22 @@ static void a_hello_tells_of_lost_attempts(void **state)
     harness_done(&h);
 }
 
+/* An agent that names an attempt which no log has begun in its life is not believed: the numbers end. */
+static void a_leap_is_not_believed(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    boot(&h, 100);
+    comes_back(&h, "m-4", jobset, INT32_MAX - 1, 1);
+    assert_int_equal(notes(&h, "AttemptNotBelieved"), 1);
+    assert_int_equal(notes(&h, "LogRestored"), 0);
+    harness_run_all(&h);
+    assert_true(jobset->attempt < 10);
+    harness_done(&h);
+}
+
 /* The machine whose hello comes first has lost its task and has seen attempt 1; the log goes on as attempt
  * 2. That is a number that the lost part had as well: another machine has seen it, from an older epoch. */
 static void a_lost_attempt_of_the_same_number_is_another(void **state)
@@ -224,6 +240,7 @@ int main(void)
         cmocka_unit_test(the_newest_that_any_machine_knows_counts),
         cmocka_unit_test(a_process_of_a_newer_attempt_is_stopped),
         cmocka_unit_test(a_hello_tells_of_lost_attempts),
+        cmocka_unit_test(a_leap_is_not_believed),
         cmocka_unit_test(a_lost_attempt_of_the_same_number_is_another),
         cmocka_unit_test(a_known_attempt_is_none_of_a_lost_log),
         cmocka_unit_test(a_job_of_its_own_goes_on_too),

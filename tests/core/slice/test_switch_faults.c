@@ -118,6 +118,23 @@ static void alarms_are_shown_as_they_come(void **state)
     end(rig);
 }
 
+/* The words are the switch's: they may be cut within a character, or be in another code. */
+static void alarms_of_any_bytes(void **state)
+{
+    struct rig *rig = *state;
+    char text[SIGNAL_EVIDENCE_MAX + 3];
+    begin(rig, 1);
+    memset(text, 'x', sizeof text);
+    memcpy(text + SIGNAL_EVIDENCE_MAX - 1, "\xc3\xa4", 3); /* its first byte is the last one with room */
+    look(rig, 7, SWITCH_DEGRADED, NULL, 0, text);
+    look(rig, 8, SWITCH_DEGRADED, NULL, 0, "Verst\xe4rker");
+    const struct fault *cut = fault_at(rig, "switch/pod-1-x7", "fabric/switch-alarm");
+    const struct fault *other = fault_at(rig, "switch/pod-1-x8", "fabric/switch-alarm");
+    assert_true(cut && buf_str(&cut->evidence).len == SIGNAL_EVIDENCE_MAX - 1);
+    assert_true(other && str_is_utf8(buf_str(&other->evidence)));
+    end(rig);
+}
+
 static void wrong_readings_change_nothing(void **state)
 {
     struct rig *rig = *state;
@@ -151,6 +168,7 @@ int main(void)
         STORY_OF(a_lying_switch_is_named),
         STORY_OF(a_link_is_well_when_both_of_its_ends_are),
         STORY_OF(alarms_are_shown_as_they_come),
+        STORY_OF(alarms_of_any_bytes),
         STORY_OF(wrong_readings_change_nothing),
         STORY_OF(a_drained_switch_may_be_off),
     };
