@@ -4,7 +4,7 @@
  * If a step is complete, deletes unfinished files and parts of incomplete checkpoints of steps below the
  * newest complete one. In any case deletes uploads that began more than a day ago.
  *
- * One thread; blocks while the store works.
+ * The functions block while the store works, and are called by one thread.
  */
 #ifndef PHX_CMD_CHECKPOINT_GC_H
 #define PHX_CMD_CHECKPOINT_GC_H

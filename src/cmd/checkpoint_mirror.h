@@ -2,7 +2,7 @@
  * checkpoint: either whole shards, or only their headers, in files of the shards' sizes with a hole after the
  * header.
  *
- * One thread; blocks while the store works.
+ * The functions block while the store works, and are called by one thread.
  */
 #ifndef PHX_CMD_CHECKPOINT_MIRROR_H
 #define PHX_CMD_CHECKPOINT_MIRROR_H

@@ -1,6 +1,6 @@
 /* model_asked.h - the options and the output of `phalanx model` and its short form `phalanx ettr`.
  *
- * One table (model_options.c) has all options: the actions that take them, their values, and their help.
+ * The table in model_options.c has all options: the actions that take them, their values, and their help.
  * Actions read `given` and `value`, in which durations are seconds.
  */
 #ifndef PHX_CMD_MODEL_ASKED_H

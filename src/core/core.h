@@ -16,7 +16,7 @@
  *   - Timers are state: the host asks core_deadline() and appends an EVENT_TICK when it is due.
  *   - Readers look straight at the structs (job/job.h, model/model.h, note.h) between steps, and never
  *     change anything.
- * One thread owns a core; nothing here locks.
+ * A core belongs to one thread; nothing here locks.
  *
  * Folders, from the highest to the lowest; a folder sees lower ones only (tests/tidy checks it):
  *

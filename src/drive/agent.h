@@ -16,7 +16,7 @@
  * the same session. Each machine keeps the packed bytes of its newest one, which are few; the unpacked table
  * of thousands of ranks exists once for all machines and starts of a process.
  *
- * One thread. No port may call a function of this header, except machine_arena().
+ * An agent belongs to one thread. No port may call a function of this header, except machine_arena().
  */
 #ifndef PHX_DRIVE_AGENT_H
 #define PHX_DRIVE_AGENT_H

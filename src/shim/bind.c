@@ -13,8 +13,6 @@
 
 #include "shim/parts.h"
 
-enum { RECURSIVE = 0x8000 }; /* AT_RECURSIVE, which the C library may not name */
-
 /* Returns 0, or -errno: -ENOSYS before Linux 5.2, or 5.12 if read-only. EPERM may come from the filter of a
  * container around the machine daemon, which does not know these calls. */
 static int bind_by_descriptors(int source, int target, bool read_only)

@@ -18,6 +18,8 @@
 
 #include "host/launch/shim.h"
 
+enum { RECURSIVE = 0x8000 }; /* AT_RECURSIVE, which the C library may not name */
+
 struct task_log {
     int fd; /* -1: not open, output is dropped and counted */
     uint64_t size, size_max, dropped_bytes, times_size;

@@ -15,8 +15,6 @@
 
 #include "shim/parts.h"
 
-enum { RECURSIVE = 0x8000 }; /* AT_RECURSIVE, which the C library may not name */
-
 static const char *const devices[] = {"/proc",    "/dev",        "/dev/shm",
                                       "/dev/pts", "/dev/mqueue", "/dev/hugepages"};
 enum { DEVICES = sizeof devices / sizeof *devices };

@@ -408,16 +408,6 @@ static bool waits_for_others(struct step *step, struct workload *workload)
 /* Reserves the quota that the workload waits for, up to its queue's own, against borrowers in this round,
  * unless the queue can reclaim it at any time. Also reserves it for a StrictFIFO head that lacks only
  * machines. */
-/* Whether the sums of the node's cohorts have space for the amount. Quotas that are practically infinite fill
- * them, and nothing is left to be kept from others then. */
-static bool has_space(const struct quota_tree *quota, uint32_t node, const struct booking *wanted)
-{
-    for (; node != QUOTA_NONE && !quota->nodes[node].broken; node = quota->nodes[node].parent)
-        if (quota->nodes[node].cells[wanted->cell].usage > INT64_MAX / 2 - wanted->amount)
-            return false;
-    return true;
-}
-
 static void keep_quota(struct step *step, const struct workload *workload,
                        const struct assignment *assignment, reserves *kept)
 {
@@ -434,7 +424,7 @@ static void keep_quota(struct step *step, const struct workload *workload,
         if (assignment->borrow)
             most = cell->borrowing == QUOTA_NO_LIMIT ? wanted.amount : most + cell->borrowing;
         struct reserve reserve = {queue->node, wanted.cell, wanted.amount < most ? wanted.amount : most};
-        if (reserve.amount <= 0 || !has_space(quota, reserve.node, &wanted))
+        if (reserve.amount <= 0 || !quota_can_count(quota, reserve.node, wanted.cell, wanted.amount))
             continue;
         quota_use(quota, reserve.node, reserve.cell, reserve.amount);
         vec_push(kept, reserve);

@@ -64,9 +64,8 @@ void group_disband(struct workload *workload)
 
 void group_wake(struct workload *workload)
 {
-    if (workload->leader)
-        workload->leader->parked =
-            false; /* what the gang asks for has changed; group_form() queues it anew */
+    if (workload->leader) /* the gang's request has changed: group_form() queues it anew */
+        workload->leader->parked = false;
 }
 
 struct pod_group *group_leave(struct admit *admit, struct workload *workload)

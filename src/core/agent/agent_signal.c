@@ -1,6 +1,6 @@
 /* agent_signal.c - signals of the machine, kept until the controller has acknowledged them.
  *
- * One message with signals is under way at a time; until it is acknowledged, equal signals are merged into
+ * At most one message with signals is under way; until it is acknowledged, equal signals are merged into
  * one with a larger count. A storm therefore costs neither memory nor the controller's time. If there are too
  * many signals, the least important one is dropped and counted: a lesser signal never displaces a graver
  * one. */

@@ -14,8 +14,8 @@
  * tether of the newest connection; closed tethers prove death only if the controller has received that one. A
  * Hello may also arrive after that of a later connection: it is refused.
  *
- * One struct a machine; zeroed: nothing known. Stamps are the log's (core.h), so a wall clock that jumps back
- * can never make a tether look older than a task that it does not cover. mono_ns is the host's monotonic
+ * A machine has one struct; zeroed: nothing known. Stamps are the log's (core.h), so a wall clock that jumps
+ * back can never make a tether look older than a task that it does not cover. mono_ns is the host's monotonic
  * clock.
  */
 #ifndef PHX_CORE_HEALTH_EVIDENCE_H

@@ -26,7 +26,7 @@
  * one; if all are open, the signal is counted and dropped. A storm of equal signals is one fault with a large
  * count, of which watchers are notified at most once in FAULT_SHOW_NS.
  *
- * One owner thread (core.h). This module knows no jobs: core.c carries out its orders.
+ * The core's thread owns the faults (core.h). This module knows no jobs: core.c carries out its orders.
  */
 #ifndef PHX_CORE_HEALTH_FAULT_H
 #define PHX_CORE_HEALTH_FAULT_H

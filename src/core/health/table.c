@@ -146,6 +146,21 @@ static struct fault_rule *unrated_rules(struct fault_table *table, struct str co
     return rules;
 }
 
+/* Returns the code's own rule, which is made from its family's if need be; NULL if neither exists. */
+static struct fault_rule *own_rule(struct fault_table *table, struct str code)
+{
+    const struct fault_rule *found = find_code(&table->rules, code);
+    if (!found)
+        return NULL;
+    struct fault_rule *rule = add_rule(table, code);
+    struct str own = rule->code;
+    if (found != rule)
+        *rule = *found;
+    rule->code = own;
+    CHECK(str_equal(rule->code, code));
+    return rule;
+}
+
 /* Calls `apply` for the rule of every code that the item names. A code without a row of its own gets a copy
  * of its family's, or of those by severity. */
 static void for_codes(struct fault_table *table, const struct doc *item,
@@ -154,18 +169,11 @@ static void for_codes(struct fault_table *table, const struct doc *item,
     const struct doc *codes = doc_get(item, "codes");
     for (size_t i = 0; i < doc_len(codes); i++) {
         struct str code = doc_str(doc_at(codes, i), STR(""));
-        const struct fault_rule *found = find_code(&table->rules, code);
-        if (found) {
-            struct fault_rule *rule = add_rule(table, code);
-            struct str own = rule->code;
-            if (found != rule)
-                *rule = *found;
-            rule->code = own;
+        struct fault_rule *rule = own_rule(table, code);
+        struct fault_rule *rules = rule ? NULL : unrated_rules(table, code);
+        if (rule)
             apply(rule, item);
-            continue;
-        }
-        struct fault_rule *rules = unrated_rules(table, code);
-        for (int severity = SEVERITY_NOTICE; severity <= SEVERITY_CRITICAL; severity++)
+        for (int severity = SEVERITY_NOTICE; rules && severity <= SEVERITY_CRITICAL; severity++)
             apply(&rules[severity], item);
     }
 }

@@ -124,7 +124,7 @@ void ladder_take_theirs(struct ladder_settings *settings, const struct str texts
 
 /* --- deciding ------------------------------------------------------------------------------------------- */
 
-/* One decision for a rung. */
+/* A decision for a rung. */
 struct ladder_use {
     int64_t at_ns;
     uint8_t rung, cause; /* enum rung, enum loss_cause */

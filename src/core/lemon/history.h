@@ -5,7 +5,7 @@
  *     lemon_history_failed(history, machine);               // the machine's hardware failed
  *     while (lemon_history_next(history, &machine)) ...     // the machine became a lemon
  *
- * One owner thread. Keeps a record for each machine with failures in the window.
+ * A history belongs to one thread, and keeps a record for each machine with failures in the window.
  */
 #ifndef PHX_CORE_LEMON_HISTORY_H
 #define PHX_CORE_LEMON_HISTORY_H

@@ -1,8 +1,8 @@
 /* owned_objects.c - the stored objects that a JobSet creates: the headless Service of its network, and the
  * PersistentVolumeClaims of its volumeClaimPolicies.
  *
- * They are created last in a step, so that the uids of Jobs and tasks do not depend on them. The Service is
- * made again if it is deleted; a claim is made once. Both are deleted with the JobSet by their
+ * These objects are created last in a step, so that the uids of Jobs and tasks do not depend on them. The
+ * Service is made again if it is deleted; a claim is made once. Both are deleted with the JobSet by their
  * ownerReferences (core/react/collect.c). Claims with the policy Retain have none, and stay.
  */
 #include "core/life/internal.h"

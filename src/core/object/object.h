@@ -19,8 +19,8 @@
  * removed. Owners and dependents may be of any kind, including JobSets, Jobs and Pods: react/collect.c
  * reports those that were removed (objects_owner_gone), and asks job/ to delete dependents that job/ keeps.
  *
- * One owner thread (core.h). A document, and the strings in it, lives until the step after its next change. A
- * removed object lives until the next step, so effects can name it.
+ * The core's thread owns the objects (core.h). A document, and the strings in it, lives until the step after
+ * its next change. A removed object lives until the next step, so effects can name it.
  */
 #ifndef PHX_CORE_OBJECT_OBJECT_H
 #define PHX_CORE_OBJECT_OBJECT_H

@@ -3,11 +3,11 @@
  *
  * The lost part of the log may have started tasks that this log does not know, on any machine. A rank that
  * starts now could therefore exist twice. An agent that says hello names the tasks that live on its machine.
- * It is told to stop those that this log does not know, and those that the lost part has moved to a newer
- * attempt, in which they may have any rank. An agent that does not say hello ends its tasks when its lease
- * expires (agent/agent.h). START and Rejoin wait until every machine has said hello since the boot and all
- * these tasks have ended, but no longer than the leases last. A hello renews the lease of its machine, and so
- * extends the time in which such a task must end.
+ * The agent is told to stop tasks that this log does not know, and tasks that the lost part has moved to a
+ * newer attempt, in which they may have any rank. An agent that does not say hello ends its tasks when its
+ * lease expires (agent/agent.h). START and Rejoin wait until every machine has said hello since the boot and
+ * all these tasks have ended, but no longer than the leases last. A hello renews the lease of its machine,
+ * and so extends the time in which such a task must end.
  *
  * A slice also waits until all its switches have been read since the boot (slice/slice.h, `unread`).
  *

@@ -138,6 +138,15 @@ int64_t quota_potential(const struct quota_tree *tree, uint32_t node, size_t cel
     return most;
 }
 
+bool quota_can_count(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount)
+{
+    CHECK(amount >= 0);
+    for (; node != QUOTA_NONE && !tree->nodes[node].broken; node = tree->nodes[node].parent)
+        if (tree->nodes[node].cells[cell].usage > INT64_MAX / 2 - amount)
+            return false;
+    return true;
+}
+
 void quota_use(struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount)
 {
     CHECK(amount >= 0);

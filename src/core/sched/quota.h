@@ -62,6 +62,10 @@ int64_t quota_potential(const struct quota_tree *tree, uint32_t node, size_t cel
  * two are exact inverses of each other, in any order. `amount` must not be negative. */
 void quota_use(struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
 void quota_release(struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
+/* Returns whether the usage of the node and of all its ancestors can be `amount` larger without coming near
+ * the range of int64_t. Quotas that are practically infinite can fill it; then nothing is left to be kept
+ * from others. */
+bool quota_can_count(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
 /* Returns whether the node, with `amount` more, would use more than its subtree's own quota. */
 bool quota_borrows(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
 /* Returns how far up `amount` must be borrowed: 0 if the node has enough, otherwise the height of the lowest

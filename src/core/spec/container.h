@@ -37,7 +37,7 @@ struct container_spec {
     int64_t cpu_request_milli, memory_request_bytes;
 };
 
-/* One source of a volume that consists of files. */
+/* A source of a volume that consists of files. */
 enum file_origin { FILES_CONFIG_MAP, FILES_SECRET, FILES_FIELDS };
 struct file_item {
     struct str path;

@@ -187,6 +187,8 @@ int client_error_of(struct phx_error *error, const struct error *from);
  * full, or if no entry preceded it within CLIENT_FLUSH_US; otherwise the thread flushes soon. */
 void client_send_entry(phx_flow *flow, struct client_connection *connection, const struct flow_entry *entry,
                        struct str tail, bool urgent);
+/* Tells the head that this client has no connection to the host, so its shards do not come. */
+void client_report_down(phx_flow *flow, uint32_t host);
 /* Flushes releases and entries to the head. */
 void client_flush(phx_flow *flow);
 /* Returns the connection to the host's worker, and connects first if necessary. Returns NULL if the host is

@@ -143,6 +143,12 @@ void client_send_entry(phx_flow *flow, struct client_connection *connection, con
     client_wake_thread(flow);
 }
 
+void client_report_down(phx_flow *flow, uint32_t host)
+{
+    struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN, .node = host};
+    client_send_entry(flow, &flow->head, &down, (struct str){0}, true);
+}
+
 void client_flush_releases(phx_flow *flow)
 {
     if (flow->releases.len == 0 || flow->head.dead)
@@ -336,8 +342,7 @@ void client_read(phx_flow *flow, struct client_connection *connection)
     } else { /* the head will report whether the host is lost */
         const struct client_host *host = client_host(flow, connection->host);
         connection->dead_ns = host && host->alive ? flow_now_ns() : 0;
-        struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN, .node = connection->host};
-        client_send_entry(flow, &flow->head, &down, (struct str){0}, true); /* earlier puts may be lost */
+        client_report_down(flow, connection->host); /* earlier puts may be lost */
     }
     client_wake_thread(flow); /* it handles broken connections, and may not be the thread that reads */
     client_moved(flow);

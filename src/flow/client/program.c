@@ -321,9 +321,9 @@ int phx_flow_launch(phx_flow *flow, phx_flow_program *program, const uint64_t *a
     }
     for (uint32_t i = 0; i < index && rc < 0; i++)
         client_value_free(flow, u64_map_get(&flow->values, entry.handle + i));
-    for (uint32_t i = 0; i < result_count && rc == 0; i++)
-        ret_results[i] = entry.handle + i;
     if (rc == 0) {
+        for (uint32_t i = 0; i < result_count; i++)
+            ret_results[i] = entry.handle + i;
         flow->next_value += result_count;
         flow->launched++;
         client_send_entry(flow, &flow->head, &entry, buf_str(&tail), false);

@@ -199,8 +199,7 @@ static void client_put_shards(phx_flow *flow, struct client_value *value, const 
         struct client_place place = value->places->items[d];
         struct client_connection *connection = client_connection_at(flow, place);
         if (!connection) { /* the head has the value already, and learns here that this shard does not come */
-            struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN, .node = place.host};
-            client_send_entry(flow, &flow->head, &down, (struct str){0}, true);
+            client_report_down(flow, place.host);
             struct fault fault = client_lost(client_host(flow, place.host), place.device);
             client_value_fail(flow, value, &fault);
             return;

@@ -1,8 +1,8 @@
 /* Collectives among the devices of one host and between hosts.
  *
- * One of the waiting members watches the board: it sleeps on the board's bell, and takes the parts of other
- * hosts from it. The others wait for the condition variable. A member that stops watching wakes them, so that
- * another one takes over.
+ * A single one of the waiting members watches the board: it sleeps on the board's bell, and takes the parts
+ * of other hosts from it. The others wait for the condition variable. A member that stops watching wakes
+ * them, so that another one takes over.
  *
  * The tail of GATHER: u32 members, u32 bytes of one, then u32 position and bytes for each. */
 #include "flow/host/gang.h"

@@ -15,10 +15,8 @@ struct head_client *head_client_claim(struct head *head, const struct flow_entry
     struct head_client *client = head_client_of(head, hello->client);
     /* Workers have been told that an ended client is gone, and may still end its launches under its
      * number. */
-    if (!client && u64_map_get(&head->ended, hello->client))
-        return NULL;
     if (!client)
-        return head_client_new(head, hello->client, token);
+        return u64_map_get(&head->ended, hello->client) ? NULL : head_client_new(head, hello->client, token);
     if (!client->away || client->token != token)
         return NULL;
     client->away = false;

@@ -135,7 +135,7 @@ struct pjrt_api {
         void *extensions;
         int major, minor;
     } version;
-    pjrt_function *slots[PJRT_SLOTS]; /* as many as `size` covers; NULL: not implemented */
+    pjrt_function *slots[PJRT_SLOTS]; /* as many as `size` covers; NULL: the plugin has no such function */
 };
 typedef const struct pjrt_api *pjrt_entry(void);
 

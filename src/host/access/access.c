@@ -586,13 +586,14 @@ int access_check_grant(const struct access *access, const struct access_user *us
     } else {
         return 0;
     }
-    if (held && !rbac_may_check(given))
+    int covers = held ? rbac_covers(access->policy, user, namespace_, given) : 0;
+    if (covers == ERROR_LIMIT)
         return error_set(
             error, ERROR_DENIED,
             "the role has more than %d combinations of verb, group, resource and name, too many to "
             "check: split it",
             RBAC_ATOMS_MAX);
-    if (held && rbac_covers(access->policy, user, namespace_, given))
+    if (covers == 1)
         return 0;
     return error_set(error, ERROR_DENIED,
                      "user \"" STR_FORMAT "\" is attempting to grant RBAC permissions not currently held",

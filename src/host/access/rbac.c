@@ -615,25 +615,21 @@ static void count_atoms(const struct rule *rule, uint64_t *count)
     *count += atoms + (uint64_t)rule->verbs.len * rule->urls.len;
 }
 
-bool rbac_may_check(const struct doc *rules)
+int rbac_covers(const struct rbac *policy, const struct access_user *user, struct str namespace_,
+                const struct doc *documents)
 {
     struct arena arena ARENA_CLEANUP = {0};
-    uint64_t count = 0;
-    for (size_t i = 0; i < doc_len(rules) && count <= RBAC_ATOMS_MAX; i++) {
-        struct rule rule = read_rule(&arena, doc_at(rules, i));
-        count_atoms(&rule, &count);
+    size_t rule_count = doc_len(documents);
+    struct rule *rules = ARENA_ARRAY(&arena, struct rule, rule_count);
+    uint64_t atoms = 0;
+    for (size_t i = 0; i < rule_count; i++) {
+        rules[i] = read_rule(&arena, doc_at(documents, i));
+        count_atoms(&rules[i], &atoms);
+        if (atoms > RBAC_ATOMS_MAX)
+            return ERROR_LIMIT;
     }
-    return count <= RBAC_ATOMS_MAX;
-}
-
-bool rbac_covers(const struct rbac *policy, const struct access_user *user, struct str namespace_,
-                 const struct doc *rules)
-{
-    struct arena arena ARENA_CLEANUP = {0};
-    for (size_t i = 0; i < doc_len(rules); i++) {
-        struct rule rule = read_rule(&arena, doc_at(rules, i));
-        if (!covers_rule(policy, user, namespace_, &rule))
-            return false;
-    }
-    return true;
+    for (size_t i = 0; i < rule_count; i++)
+        if (!covers_rule(policy, user, namespace_, &rules[i]))
+            return 0;
+    return 1;
 }

@@ -52,12 +52,11 @@ bool rbac_allows(const struct rbac *policy, const struct access_user *user,
                  const struct access_attributes *attributes);
 /* The most combinations of verb, group, resource and name that rbac_covers() checks at once. */
 enum { RBAC_ATOMS_MAX = 10000 };
-/* Returns whether the rules are few enough for rbac_covers(), which holds the loop meanwhile. */
-bool rbac_may_check(const struct doc *rules);
-/* Returns whether the user holds every right that `rules` (a role's `rules`) would give in the namespace
- * (empty: cluster-wide). Only then may the user give them to others. */
-bool rbac_covers(const struct rbac *policy, const struct access_user *user, struct str namespace_,
-                 const struct doc *rules);
+/* Returns 1 if the user holds every right that `documents` (a role's `rules`) would give in the namespace
+ * (empty: cluster-wide), otherwise 0. Only a user who holds them may give them to others. ERROR_LIMIT: the
+ * rules have more than RBAC_ATOMS_MAX combinations, and were not checked, which would hold the loop. */
+int rbac_covers(const struct rbac *policy, const struct access_user *user, struct str namespace_,
+                const struct doc *documents);
 /* Returns the rules of a role, aggregated ones included, or NULL if there is no such role. The policy owns
  * the document, which is valid until the policy changes. */
 const struct doc *rbac_role_rules(const struct rbac *policy, struct str namespace_, struct str name);

@@ -13,10 +13,10 @@
  *     the log fails      -> api_reply_error(request, 507, "InsufficientStorage", "the disk is full: ...")
  *
  * Order and durability: the core holds only applied events, and an event is applied only after its commit.
- * What a read or a watch shows is therefore durable, and a write is answered only through api_reply(). The
- * functions below may be called while effects are carried out: they call no hook but `core` and `now_ns`.
- * Exceptions are api_exec_credit(), which calls `exec_input`, and api_flush(), which may call any hook. All
- * other calls of hooks come from the loop.
+ * Everything that a read or a watch shows is therefore durable, and a write is answered only through
+ * api_reply(). The functions below may be called while effects are carried out: they call no hook but `core`
+ * and `now_ns`. Exceptions are api_exec_credit(), which calls `exec_input`, and api_flush(), which may call
+ * any hook. All other calls of hooks come from the loop.
  *
  * resourceVersion is a sequence number of the log: an object's is that of its last change, a list's is
  * core_seq(). A watch replays a bounded ring of rendered changes, of the kinds that some client lists or

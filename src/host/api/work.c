@@ -39,8 +39,8 @@ static struct worker *worker_of(struct api *api)
 {
     if (api->worker)
         return api->worker;
-    /* One thread allocates a request and another frees it. With a heap arena per thread, each arena would
-     * keep the memory of the largest request. */
+    /* A request is allocated by one thread and freed by another. With a heap arena per thread, each arena
+     * would keep the memory of the largest request. */
     (void)mallopt(M_ARENA_MAX, 1);
     struct worker *worker = mem_alloc(sizeof *worker);
     seats_init(&worker->seats, &seats_of_pool);

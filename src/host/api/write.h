@@ -84,9 +84,6 @@ struct str body_media_type(const struct api_request *request);
 /* Parses the body as one document. Returns false if an error was answered, or if the body is being parsed on
  * another thread, after which the request is handled again. */
 bool body_parse(struct api_request *request, struct doc **ret_doc);
-/* Returns whether another controller writes the object's status (write_status.c), so that the core takes
- * it. */
-bool status_is_foreign(struct api_request *request);
 /* Makes a write of `object`'s status: fills name, body, if_version and uid_text. Returns false if an error
  * was answered. */
 bool status_accept(struct api_request *request, const struct doc *object, struct write_event *write);

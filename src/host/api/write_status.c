@@ -42,7 +42,8 @@ static int refusal_of(struct api_request *request, struct str body)
     return code;
 }
 
-bool status_is_foreign(struct api_request *request)
+/* Returns whether another controller writes the object's status, so that the core takes it. */
+static bool status_is_foreign(struct api_request *request)
 {
     enum object_kind kind = request->resource->object;
     if (kind != OBJECT_JOBSET && kind != OBJECT_JOB && kind != OBJECT_WORKLOAD &&
@@ -50,7 +51,7 @@ bool status_is_foreign(struct api_request *request)
         return false;
     if (refusal_of(request, STR("{\"status\":{}}")) == 0)
         return true;
-    /* The second one names no PodSet, and is Invalid where reclaimable Pods may be told. */
+    /* The second probe names no PodSet, and is Invalid where reclaimable Pods may be told. */
     return kind == OBJECT_WORKLOAD && request_tells(request, "reclaimablePods") &&
            refusal_of(request, STR("{\"status\":{\"reclaimablePods\":[{}]}}")) == 422;
 }

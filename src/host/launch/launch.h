@@ -153,8 +153,9 @@ struct launch_mount {
      * makes one for the task, which takes longer. */
     bool hidden;
     /* The task's root, at `target` "/", and the first mount: the files of the machine's root file system.
-     * What the task changes in them is held in memory and lost when the task ends. `source` is any directory
-     * that no other mount names. Of other file systems the task sees only those that further mounts bring. */
+     * Changes that the task makes in them are held in memory and lost when the task ends. `source` is any
+     * directory that no other mount names. The task sees other file systems only if further mounts bring
+     * them. */
     bool root;
 };
 

@@ -21,8 +21,8 @@
  * more time. A probe that uses more processor time than its limit is off for PROBES_OFF_NS, and
  * "os/probe-cost" reports it.
  *
- * One owner thread; any number of objects. Children close every file they inherit (a tether must not stay
- * open in them) and die with the thread that made them.
+ * A probes object belongs to one thread; there may be any number of objects. Children close every file they
+ * inherit (a tether must not stay open in them) and die with the thread that made them.
  */
 #ifndef PHX_HOST_PROBES_PROBES_H
 #define PHX_HOST_PROBES_PROBES_H

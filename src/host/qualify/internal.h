@@ -72,7 +72,7 @@ double gemm_product(const struct gemm_answer *answer, uint32_t row, uint32_t col
 
 /* --- net.c ---------------------------------------------------------------------------------------------- */
 
-/* One end of a non-blocking connection. */
+/* An end of a non-blocking connection. */
 struct net_end {
     int fd;
     int64_t deadline_ns; /* monotonic */

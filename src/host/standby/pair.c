@@ -652,10 +652,21 @@ static bool pair_is_idle(const struct pair *pair)
     return pair->state == PAIR_HEAD && pair->in.len == 0;
 }
 
+/* Returns whether the pair has waited too long for its client, or for a way of bytes. */
+static bool pair_is_overdue(const struct pair *pair, uint64_t spent_ms)
+{
+    if (pair->state == PAIR_HEAD && spent_ms >= (pair_is_idle(pair) ? IDLE_MS : HEAD_MS))
+        return true;
+    if (pair->to_client && spent_ms >= UNREAD_MS)
+        return true;
+    if (pair->client_ended && pair->state == PAIR_ASKED && spent_ms >= HEAD_MS)
+        return true; /* a stream that is quiet would keep the pair */
+    return pair->state == PAIR_RAW && pair->way != WAY_OPEN && spent_ms >= HELD_MS;
+}
+
 void pair_tick(struct pair *pair, uint64_t now_ms)
 {
     uint64_t spent_ms = now_ms - pair->since_ms;
-    bool idle = pair_is_idle(pair);
     if (pair->closing)
         return;
     pair->refused = false;
@@ -665,15 +676,9 @@ void pair_tick(struct pair *pair, uint64_t now_ms)
         write_again(pair);
     else if (pair->state == PAIR_HELD && pair->here && spent_ms >= READ_MS)
         read_elsewhere(pair);
-    else if (pair->state == PAIR_HEAD && spent_ms >= (idle ? IDLE_MS : HEAD_MS))
+    else if (pair_is_overdue(pair, spent_ms))
         pair_close(pair);
-    else if (pair->to_client && spent_ms >= UNREAD_MS)
-        pair_close(pair);
-    else if (pair->client_ended && pair->state == PAIR_ASKED && spent_ms >= HEAD_MS)
-        pair_close(pair); /* a stream that is quiet would keep the pair */
-    else if (pair->state == PAIR_RAW && pair->way != WAY_OPEN && spent_ms >= HELD_MS)
-        pair_close(pair);
-    else if (idle && spent_ms >= WAY_IDLE_MS)
+    else if (pair_is_idle(pair) && spent_ms >= WAY_IDLE_MS)
         way_close(pair);
     else if (pair_waits(pair))
         way_begin(pair);

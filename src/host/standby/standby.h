@@ -13,9 +13,9 @@
  *     standby_free(standby);
  *
  * A standby applies each record of the leader's log, so its state equals the leader's when it takes over.
- * It takes over when nobody leads: the leader has handed over, or its lease has ended. It takes over at once
- * when the leader's process has died: the kernel of the leader's machine closes the connection that the
- * standby keeps to the leader, and refuses the next one. This is a guess, but a safe one:
+ * The standby takes over when nobody leads: the leader has handed over, or its lease has ended. It takes over
+ * at once when the leader's process has died: the kernel of the leader's machine closes the connection that
+ * the standby keeps to the leader, and refuses the next one. This is a guess, but a safe one:
  * host/store/etcd/etcd.h.
  *
  * A standby answers reads from its own state (rule.h): a read that asks for no version waits until the

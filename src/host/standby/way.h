@@ -19,7 +19,7 @@ struct pair {
     struct list_node node;
     uv_tcp_t client, leader;
     uv_connect_t connect;
-    uint64_t since_ms; /* when the pair entered its state, or last passed bytes */
+    uint64_t since_ms; /* when the pair entered its state, or last began or ended a write */
     uint8_t state;     /* enum pair_state */
     uint8_t way;       /* enum way_state of `leader` */
     uint8_t open;      /* handles that are not closed yet */

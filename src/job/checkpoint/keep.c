@@ -367,6 +367,14 @@ static int wait_for_slot(struct phx_context *ctx, uint64_t step, unsigned where,
     return status;
 }
 
+/* Reports a hold without a copy as failed to the coordinator, in memory and at the peer. */
+static void report_missed(struct phx_context *ctx, uint64_t step, unsigned where)
+{
+    job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_HELD, .number = step, .status = 1});
+    if ((where & PHX_IN_PEER) != 0)
+        job_peer_done(ctx, step, false);
+}
+
 /* Ends a hold that has not begun to copy as one that failed: other ranks wait for the outcome of every hold.
  * Waits until the hold before is sealed. */
 static void miss_hold(struct phx_context *ctx, uint64_t step, unsigned where)
@@ -377,9 +385,7 @@ static void miss_hold(struct phx_context *ctx, uint64_t step, unsigned where)
         return; /* the attempt has ended */
     ctx->keep.any = true;
     ctx->keep.step = step;
-    job_member_send(ctx, &(struct rendezvous_message){.type = RENDEZVOUS_HELD, .number = step, .status = 1});
-    if ((where & PHX_IN_PEER) != 0)
-        job_peer_done(ctx, step, false);
+    report_missed(ctx, step, where);
 }
 
 /* Copies the parts into a slot, while the program waits. Mutex held; released during the copy. */
@@ -452,10 +458,7 @@ int job_keep_hold(struct phx_context *ctx, uint64_t step, const struct iovec *pa
     int status = job_keep_open(ctx, true, error);
     where = decide_where(ctx, where);
     if (status != 0)
-        job_member_send(ctx,
-                        &(struct rendezvous_message){.type = RENDEZVOUS_HELD, .number = step, .status = 1});
-    if (status != 0 && (where & PHX_IN_PEER) != 0)
-        job_peer_done(ctx, step, false);
+        report_missed(ctx, step, where);
     if (status == 0 && (where & PHX_IN_STORAGE) != 0)
         status = job_save_check(ctx, step, error);
     if (status == 0)

@@ -1,4 +1,4 @@
-/* One end of a link: training, credits, frames that are kept until acknowledged, and turns of sources. */
+/* An end of a link: training, credits, frames that are kept until acknowledged, and turns of sources. */
 #include "sim/fabric/chips_private.h"
 
 static struct link_frame frame_of(enum link_frame_kind kind)

@@ -3,11 +3,11 @@
  * Copper links run over a stream socket between the two machines that they join, at
  * <network>/<cube>-<machine>.copper of the machine with the higher number; the other one connects. Optical
  * links run through the process that emulates the switches (phalanx switch-sim --light), at <network>/light.
- * What a machine sends into a fibre comes out at the machine whose fibre the switch joins with it, as light
- * does. This has three consequences. A cross-connect, a dead switch or a closed shutter acts on the frames
- * themselves, at once and in one place. A machine learns who is at the other end only from the frames that
- * arrive, so a wrong cross-connect is discovered and not assumed. And machines of different cubes need no
- * sockets to each other, of which a pod would have tens of thousands.
+ * A frame that a machine sends into a fibre comes out at the machine whose fibre the switch joins with it, as
+ * light does. This has three consequences. A cross-connect, a dead switch or a closed shutter acts on the
+ * frames themselves, at once and in one place. A machine learns who is at the other end only from the frames
+ * that arrive, so a wrong cross-connect is discovered and not assumed. And machines of different cubes need
+ * no sockets to each other, of which a pod would have tens of thousands.
  *
  * Frame (all integers little-endian):
  *     u32 length     of the rest, 1 to MACHINEWIRE_BYTES_MAX

@@ -10,8 +10,9 @@
  * that is read from `orders_fd` is a script and is carried out at once, so that people can break things while
  * the switches serve.
  *
- * One thread and one poll() loop. The clock is CLOCK_MONOTONIC and starts with ocs_serve_run(). A switch
- * accepts OCS_SESSIONS_MAX sessions at a time and closes further ones at once, as real switches do.
+ * The server is one thread with one poll() loop. The clock is CLOCK_MONOTONIC and starts with
+ * ocs_serve_run(). A switch accepts OCS_SESSIONS_MAX sessions at a time and closes further ones at once, as
+ * real switches do.
  */
 #ifndef PHX_SIM_FABRIC_OCS_SERVE_H
 #define PHX_SIM_FABRIC_OCS_SERVE_H

@@ -1,7 +1,7 @@
 /* lemon_study.h - lemon nodes among many machines: how many a rule finds, and what their removal is worth.
  *
- * Of `machines`, `lemons` make their jobs fail `lemon_rate` times a day, and the others `good_rate` times. A
- * rule calls every machine with at least `threshold` failures in `days` a lemon. Closed forms:
+ * Among `machines`, `lemons` make their jobs fail `lemon_rate` times a day, and the others `good_rate` times.
+ * A rule calls every machine with at least `threshold` failures in `days` a lemon. Closed forms:
  *
  *   found by the rule   P[Poisson(rate days) >= threshold] of each kind
  *   a job fails         1 - e^(-n g t) (1 - f (1 - e^(-(l - g) t)))^n      n machines of a job, t its days,

@@ -211,10 +211,24 @@ static int etcd_damaged(struct etcd_cursor *cursor, const char *what)
                      cursor->seq + 1, what);
 }
 
+/* Reads the next pairs into the cursor's window: fewer at once if they exceed the limit of an answer. */
+static int read_window(struct etcd_cursor *cursor)
+{
+    struct etcd_log *log = cursor->log;
+    struct etcd_key end = etcd_key_end(log->options.prefix, ETCD_GROUP);
+    for (;;) {
+        arena_done(&cursor->arena);
+        int rc = etcd_range(log->client, etcd_key_str(&cursor->next), etcd_key_str(&end), cursor->limit,
+                            false, false, etcd_deadline(log), &cursor->arena, &cursor->range, &cursor->error);
+        if (rc != ERROR_LIMIT || cursor->limit <= 1)
+            return rc;
+        cursor->limit = cursor->limit > 4 ? cursor->limit / 4 : 1; /* large values follow small ones */
+    }
+}
+
 /* Gets the next key of the log. Returns 0 if there is none. */
 static int next_pair(struct etcd_cursor *cursor, struct etcd_pair *ret_pair)
 {
-    struct etcd_log *log = cursor->log;
     struct error *error = &cursor->error;
     int rc = cursor->range ? etcd_pair_at(cursor->range, cursor->index, &cursor->arena, ret_pair, error) : 0;
     if (rc == 0) {
@@ -223,17 +237,8 @@ static int next_pair(struct etcd_cursor *cursor, struct etcd_pair *ret_pair)
             cursor->limit *= 2;
         else if (used > 8 * WINDOW_BYTES && cursor->limit > WINDOW_FIRST)
             cursor->limit /= 2;
-        arena_done(&cursor->arena);
         cursor->index = 0;
-        struct etcd_key end = etcd_key_end(log->options.prefix, ETCD_GROUP);
-        for (;;) {
-            rc = etcd_range(log->client, etcd_key_str(&cursor->next), etcd_key_str(&end), cursor->limit,
-                            false, false, etcd_deadline(log), &cursor->arena, &cursor->range, error);
-            if (rc != ERROR_LIMIT || cursor->limit <= 1)
-                break;
-            cursor->limit = cursor->limit > 4 ? cursor->limit / 4 : 1; /* large values follow small ones */
-            arena_done(&cursor->arena);
-        }
+        rc = read_window(cursor);
         if (rc == 0)
             rc = etcd_pair_at(cursor->range, 0, &cursor->arena, ret_pair, error);
     }
